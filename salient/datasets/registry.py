@@ -1,0 +1,75 @@
+"""Data sets by name. May import: the other modules of datasets."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from salient.datasets.dataset import Dataset
+from salient.datasets.npz import load_npz
+from salient.datasets.planetoid import PLANETOID_NAMES, load_planetoid
+from salient.datasets.synthetic import PRESETS, make_synthetic
+
+_NPZ_SUFFIX = ".npz"
+_SYNTHETIC_PREFIX = "synthetic:"
+
+
+def load_dataset(
+    name: str, root: str | os.PathLike[str] | None = None, *, seed: int = 0, **options: Any
+) -> Dataset:
+    """Load a data set, downloading or making it where needed. Never prompts.
+
+    Parameters
+    ----------
+    name : str
+        - ``pubmed``, ``citeseer`` or ``cora``: options as in
+          :func:`salient.datasets.planetoid.load_planetoid`;
+        - ``synthetic:<preset>``, made on the spot: no options;
+        - a path ending in ``.npz``: options as in :func:`salient.datasets.npz.load_npz`.
+    root : path, optional
+        Folder for downloads, by default that in the environment variable ``SALIENT_DATA``, else
+        ``data`` in the current folder. A relative ``.npz`` path is looked up in ``root`` if given.
+    seed : int
+        From 0, for whatever is random: a made graph, or a random split.
+    **options
+        Of the kind of data set, see above.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TypeError
+        An argument of the wrong type, or an option that this kind of data set does not have.
+    ValueError
+        An unknown name, an option's value out of range, or damaged files.
+    OSError
+        A file cannot be read or downloaded; the message says what to do.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name: expected a str, got {name!r}")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise TypeError(f"seed: expected an int, got {seed!r}")
+    if seed < 0:
+        raise ValueError(f"seed: is {seed}, expected at least 0")
+    seed = int(seed)
+    if name.endswith(_NPZ_SUFFIX):
+        return load_npz(Path(root or "") / name, seed=seed, **options)
+    if name in PLANETOID_NAMES:
+        folder = root if root is not None else os.environ.get("SALIENT_DATA") or "data"
+        return load_planetoid(name, Path(folder), seed=seed, **options)
+    preset = name.removeprefix(_SYNTHETIC_PREFIX)
+    if name.startswith(_SYNTHETIC_PREFIX) and preset in PRESETS:
+        return make_synthetic(preset, seed=seed, **options)
+    known = [*PLANETOID_NAMES, *(_SYNTHETIC_PREFIX + preset for preset in PRESETS)]
+    close = difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise ValueError(
+        f"name: no data set {name!r}; {hint}Known are {', '.join(known)}, or a path ending in "
+        f"{_NPZ_SUFFIX}"
+    )

@@ -1,0 +1,205 @@
+"""The graph: compressed sparse columns over in-edges. May import: numpy, torch, the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from salient import _core
+
+ArrayLike = torch.Tensor | npt.NDArray[Any]
+
+
+def as_array(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return a torch CPU tensor or NumPy array as a NumPy array, without a copy.
+
+    Raises
+    ------
+    TypeError
+        ``values`` is neither, or a tensor on another device.
+    """
+    if isinstance(values, torch.Tensor):
+        if values.device.type != "cpu":
+            raise TypeError(f"{name}: expected a CPU tensor, got one on {values.device}")
+        return values.detach().numpy()
+    if not isinstance(values, np.ndarray):
+        raise TypeError(
+            f"{name}: expected a torch tensor or NumPy array, got {type(values).__name__}"
+        )
+    return values
+
+
+def _require_integers(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    if values.dtype.kind not in "iu" or values.dtype == np.uint64:
+        raise TypeError(f"{name}: expected integers, got {values.dtype}")
+    return values
+
+
+class Graph:
+    """A directed graph in CSC form: the in-edges of each node, side by side.
+
+    The arrays are used where they lie, also where they are mapped from a file; nothing is copied
+    or widened. They must not change while the graph is in use.
+
+    Parameters
+    ----------
+    indptr : array of int64, shape (num_nodes + 1,)
+        The in-edges of node ``v`` are at positions ``indptr[v]`` to ``indptr[v + 1]``.
+    indices : array of int32 or int64, shape (num_edges,)
+        Source node of each edge.
+    edge_ids : array of int64, shape (num_edges,), optional
+        Position of each edge in the user's own edge list; by default its position in ``indices``.
+    validate : bool
+        Check that the arrays form a graph, which reads them once. Switch off only for arrays that
+        were checked before: a wrong one makes the process read foreign memory.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The arrays do not form a graph; the message says what is wrong and where.
+    """
+
+    def __init__(
+        self,
+        indptr: ArrayLike,
+        indices: ArrayLike,
+        edge_ids: ArrayLike | None = None,
+        *,
+        validate: bool = True,
+    ) -> None:
+        self.indptr = as_array(indptr, "indptr")
+        self.indices = as_array(indices, "indices")
+        self.edge_ids = None if edge_ids is None else as_array(edge_ids, "edge_ids")
+        self._core = _core.Graph(self.indptr, self.indices, self.edge_ids, validate)
+
+    @classmethod
+    def from_edge_index(cls, edge_index: ArrayLike, num_nodes: int | None = None) -> Graph:
+        """Build a graph from a list of edges, kept as they are: parallel edges, self-loops and all.
+
+        Parameters
+        ----------
+        edge_index : tensor or array of integers, shape (2, num_edges)
+            Source over target: edge ``i`` is ``edge_index[0, i] -> edge_index[1, i]``.
+        num_nodes : int, optional
+            By default the highest id plus one.
+
+        Raises
+        ------
+        TypeError
+            Ids are not integers.
+        ValueError
+            Not of shape (2, num_edges), or ``num_nodes`` is negative.
+        IndexError
+            An edge has an end outside [0, num_nodes); the message names the first such edge.
+        """
+        edges = _require_integers(as_array(edge_index, "edge_index"), "edge_index")
+        if edges.ndim != 2 or edges.shape[0] != 2:
+            raise ValueError(f"edge_index: expected shape (2, num_edges), got {edges.shape}")
+        if num_nodes is None:
+            num_nodes = int(edges.max()) + 1 if edges.shape[1] else 0
+        if isinstance(num_nodes, bool) or not isinstance(num_nodes, (int, np.integer)):
+            raise TypeError(f"num_nodes: expected an int, got {num_nodes!r}")
+        if num_nodes < 0:
+            raise ValueError(f"num_nodes: is {num_nodes}, expected at least 0")
+        dtype = np.int32 if edges.dtype == np.int32 else np.int64
+        source: npt.NDArray[Any] = np.ascontiguousarray(edges[0], dtype=dtype)
+        target: npt.NDArray[Any] = np.ascontiguousarray(edges[1], dtype=dtype)
+        # In a list sorted by target, as many files have it, each edge already stands at its place.
+        in_order = bool(np.all(target[1:] >= target[:-1]))
+        indptr, indices, edge_ids = _core.coo_to_csc(
+            source, target, int(num_nodes), edge_ids=not in_order
+        )
+        return cls(indptr, indices, edge_ids, validate=False)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.indptr.shape[0]) - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Number of directed edges."""
+        return int(self.indices.shape[0])
+
+    @property
+    def edge_index(self) -> torch.Tensor:
+        """Edges as int64, shape (2, num_edges), source over target, grouped by target."""
+        target = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
+        return torch.from_numpy(np.stack([self.indices.astype(np.int64), target]))
+
+    def __repr__(self) -> str:
+        return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges})"
+
+
+def require_node_ids(
+    nodes: Any, num_nodes: int, name: str, *, unique: bool = True
+) -> npt.NDArray[np.int64]:
+    """Return ids or a boolean mask of nodes as a contiguous int64 array of valid ids.
+
+    Parameters
+    ----------
+    nodes : tensor, array or sequence
+        Integer ids, shape (n,), or a boolean mask, shape (num_nodes,).
+    num_nodes : int
+        Ids must lie in [0, num_nodes).
+    name : str
+        What the messages call it.
+    unique : bool
+        Refuse repeated ids.
+
+    Raises
+    ------
+    TypeError
+        Neither integers nor booleans.
+    ValueError
+        Not one-dimensional, a mask of another length, or a repeated id.
+    IndexError
+        An id outside the graph; the message names it and its position.
+    """
+    if isinstance(nodes, (torch.Tensor, np.ndarray)):
+        array = as_array(nodes, name)
+    else:
+        array = np.asarray(nodes)
+        if array.size == 0:
+            array = array.astype(np.int64)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: expected one dimension, got shape {array.shape}")
+    if array.dtype == np.bool_:
+        if array.shape[0] != num_nodes:
+            raise ValueError(
+                f"{name}: the mask has {array.shape[0]} entries, but the graph has "
+                f"{num_nodes} nodes"
+            )
+        return np.flatnonzero(array)
+    ids = np.ascontiguousarray(_require_integers(array, name), dtype=np.int64)
+    outside = np.flatnonzero((ids < 0) | (ids >= num_nodes))
+    if outside.size:
+        at = int(outside[0])
+        raise IndexError(f"{name}[{at}] is {ids[at]}, outside [0, {num_nodes})")
+    if unique:
+        _refuse_repeats(ids, num_nodes, name)
+    return ids
+
+
+def _refuse_repeats(ids: npt.NDArray[np.int64], num_nodes: int, name: str) -> None:
+    counts = np.bincount(ids, minlength=1) if ids.size * 16 > num_nodes else None
+    if counts is not None:
+        repeated = np.flatnonzero(counts > 1)
+    else:
+        values, number = np.unique(ids, return_counts=True)
+        repeated = values[number > 1]
+    if repeated.size == 0:
+        return
+    positions = np.flatnonzero(ids == repeated[0])
+    hint = (
+        "; a mask of 0 and 1 must be of dtype bool"
+        if ids.size == num_nodes and ids.max() <= 1
+        else ""
+    )
+    raise ValueError(
+        f"{name}: node {repeated[0]} is repeated, at positions {positions[0]} and "
+        f"{positions[1]}; ids must be unique{hint}"
+    )
