@@ -26,6 +26,15 @@ STAGE_LABELS = {
     "training": "training",
     "other": "other, or not measured",
 }
+# A system keeps its colour and marker in every figure.
+SYSTEM_COLOURS = {
+    "salient": "#D55E00",
+    "pyg_classic": "#0072B2",
+    "pyg": "#56B4E9",
+    "dgl": "#009E73",
+    "torch.index_select": "#0072B2",
+}
+SYSTEM_MARKERS = {"salient": "o", "pyg_classic": "s", "pyg": "D", "dgl": "^"}
 SPARE_TEXT_COLOUR = "#555555"
 
 FIGURE_RC = {

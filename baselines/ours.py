@@ -25,6 +25,7 @@ class Salient(System):
     name = "salient"
     label = "SALIENT"
     form = "mfg"
+    fewest_workers = 1
     fanout_rule = "each hop draws up to its fanout for every node seen so far"
 
     def version(self) -> str:
@@ -67,7 +68,7 @@ class Salient(System):
                 batch_size=batch_size,
                 shuffle=shuffle,
                 seed=seed,
-                num_threads=max(num_workers, 1),
+                num_threads=max(num_workers, self.fewest_workers),
                 form=self.form,
             ),
             to_batch=lambda batch: batch,

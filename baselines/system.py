@@ -47,6 +47,8 @@ class System(ABC):
     form : {"mfg", "subgraph"}
         "mfg": each hop expands all nodes seen so far. "subgraph": only the nodes that the
         last hop added.
+    fewest_workers : int
+        With which it can prepare batches; 0 means that the caller can.
     fanout_rule : str
         In words, how the fanouts act; ``fanouts[0]`` always is the hop at the seeds.
     """
@@ -54,6 +56,7 @@ class System(ABC):
     name: ClassVar[str]
     label: ClassVar[str]
     form: ClassVar[Form]
+    fewest_workers: ClassVar[int] = 0
     fanout_rule: ClassVar[str]
 
     @abstractmethod

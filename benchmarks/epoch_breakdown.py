@@ -154,10 +154,11 @@ def run_system(
         log.info("%s: %d of %d seeds are there already", system.label, len(done), len(seeds))
     if not missing:
         return True
+    candidates = tuple(sorted({max(count, system.fewest_workers) for count in candidates}))
     if done:
         candidates = (next(iter(done.values())),)
     log.info("%s: choosing the number of workers among %s", system.label, list(candidates))
-    workers, tried = choose_workers(system, dataset, config, candidates, repeats=2)
+    workers, tried = choose_workers(system, dataset, config, candidates, repeats=1)
     whole = True
     for seed in missing:
         clock = RunClock()

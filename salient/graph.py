@@ -99,7 +99,7 @@ class Graph:
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise ValueError(f"edge_index: expected shape (2, num_edges), got {edges.shape}")
         if num_nodes is None:
-            num_nodes = int(edges.max()) + 1 if edges.shape[1] else 0
+            num_nodes = max(int(edges.max()) + 1, 0) if edges.shape[1] else 0
         if isinstance(num_nodes, bool) or not isinstance(num_nodes, (int, np.integer)):
             raise TypeError(f"num_nodes: expected an int, got {num_nodes!r}")
         if num_nodes < 0:
@@ -134,10 +134,35 @@ class Graph:
         return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges})"
 
 
-def require_node_ids(
-    nodes: Any, num_nodes: int, name: str, *, unique: bool = True
-) -> npt.NDArray[np.int64]:
-    """Return ids or a boolean mask of nodes as a contiguous int64 array of valid ids.
+def require_id_array(ids: Any, name: str) -> npt.NDArray[np.int64]:
+    """Return integer ids as a contiguous int64 array; their values are not looked at.
+
+    Parameters
+    ----------
+    ids : tensor, array or sequence of integers, shape (n,)
+    name : str
+        What the messages call it.
+
+    Raises
+    ------
+    TypeError
+        Not integers.
+    ValueError
+        Not one-dimensional.
+    """
+    if isinstance(ids, (torch.Tensor, np.ndarray)):
+        array = as_array(ids, name)
+    else:
+        array = np.asarray(ids)
+        if array.size == 0:
+            array = array.astype(np.int64)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: expected one dimension, got shape {array.shape}")
+    return np.ascontiguousarray(_require_integers(array, name), dtype=np.int64)
+
+
+def require_node_ids(nodes: Any, num_nodes: int, name: str) -> npt.NDArray[np.int64]:
+    """Return ids or a boolean mask of nodes as an array of valid, unique ids.
 
     Parameters
     ----------
@@ -147,8 +172,6 @@ def require_node_ids(
         Ids must lie in [0, num_nodes).
     name : str
         What the messages call it.
-    unique : bool
-        Refuse repeated ids.
 
     Raises
     ------
@@ -159,28 +182,19 @@ def require_node_ids(
     IndexError
         An id outside the graph; the message names it and its position.
     """
-    if isinstance(nodes, (torch.Tensor, np.ndarray)):
-        array = as_array(nodes, name)
-    else:
-        array = np.asarray(nodes)
-        if array.size == 0:
-            array = array.astype(np.int64)
-    if array.ndim != 1:
-        raise ValueError(f"{name}: expected one dimension, got shape {array.shape}")
-    if array.dtype == np.bool_:
-        if array.shape[0] != num_nodes:
+    mask = nodes.numpy() if isinstance(nodes, torch.Tensor) and not nodes.is_cuda else nodes
+    if getattr(mask, "dtype", None) == np.bool_:
+        if mask.shape != (num_nodes,):
             raise ValueError(
-                f"{name}: the mask has {array.shape[0]} entries, but the graph has "
-                f"{num_nodes} nodes"
+                f"{name}: the mask has shape {mask.shape}, but the graph has {num_nodes} nodes"
             )
-        return np.flatnonzero(array)
-    ids = np.ascontiguousarray(_require_integers(array, name), dtype=np.int64)
+        return np.flatnonzero(mask)
+    ids = require_id_array(nodes, name)
     outside = np.flatnonzero((ids < 0) | (ids >= num_nodes))
     if outside.size:
         at = int(outside[0])
         raise IndexError(f"{name}[{at}] is {ids[at]}, outside [0, {num_nodes})")
-    if unique:
-        _refuse_repeats(ids, num_nodes, name)
+    _refuse_repeats(ids, num_nodes, name)
     return ids
 
 

@@ -21,6 +21,7 @@ from salient.batch import Batch, SampledBatch, StageTimes
 from salient.datasets.labels import as_class_labels
 from salient.graph import Graph, require_node_ids
 from salient.sampler import (
+    MAX_EPOCH,
     Form,
     NeighborSampler,
     require_bool,
@@ -150,7 +151,7 @@ class NeighborLoader:
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch that the next iteration yields; without this, epochs count up."""
-        self._epoch = require_int(epoch, "epoch", 0, 2**24 - 1)
+        self._epoch = require_int(epoch, "epoch", 0, MAX_EPOCH)
 
     def __iter__(self) -> _EpochIterator:
         """Start the threads of one epoch. Several epochs may run side by side."""

@@ -38,8 +38,9 @@ def environment() -> dict[str, Any]:
     -------
     dict
         ``git`` {commit, dirty, reason}, ``machine`` {cpu_model, cores, affinity,
-        memory_bytes, os, kernel, architecture}, ``python``, ``libraries`` {name: version or
-        None where it is not installed}, ``torch_threads`` {intra_op, inter_op, reason},
+        memory_bytes, os, kernel, architecture, cache_bytes {level: size}}, ``python``,
+        ``libraries`` {name: version or None where it is not installed},
+        ``torch_threads`` {intra_op, inter_op, reason},
         ``gpus`` {names, driver, reason}, ``load_average`` (1, 5 and 15 minutes, or None),
         ``core`` {build_info, reason}. The name of the host is not in it.
     """
@@ -115,7 +116,19 @@ def _machine() -> dict[str, Any]:
         "os": _os_name(),
         "kernel": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
+        "cache_bytes": _cache_bytes(),
     }
+
+
+def _cache_bytes() -> dict[str, int]:
+    """Return the sizes of one core's data caches by level, as far as the system tells."""
+    sizes = {}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        kind = (index / "type").read_text().strip()
+        size = (index / "size").read_text().strip()
+        if kind != "Instruction" and size.endswith("K"):
+            sizes[f"L{(index / 'level').read_text().strip()}"] = int(size[:-1]) * 1024
+    return sizes
 
 
 def _cpu_model() -> str:

@@ -13,10 +13,15 @@ from torch import Tensor
 
 from salient import _core
 from salient.batch import MFG, SampledBatch
-from salient.graph import Graph, require_node_ids
+from salient.graph import Graph, require_id_array, require_node_ids
 
 Form = Literal["mfg", "subgraph"]
 FORMS = ("mfg", "subgraph")
+
+# The widths of the random generator's counter.
+MAX_EPOCH = 2**24 - 1
+MAX_BATCH = 2**32 - 1
+MAX_FANOUT = 2**24 - 1
 
 
 def require_int(value: Any, name: str, least: int, largest: int | None = None) -> int:
@@ -54,16 +59,14 @@ def require_fanouts(fanouts: Any, name: str = "fanouts") -> list[int]:
     ValueError
         Empty, or an entry below -1.
     """
-    if isinstance(fanouts, (str, bytes)) or not isinstance(
-        fanouts, (Sequence, np.ndarray, torch.Tensor)
-    ):
+    entries = fanouts.tolist() if isinstance(fanouts, (np.ndarray, torch.Tensor)) else fanouts
+    if isinstance(entries, (str, bytes)) or not isinstance(entries, Sequence):
         raise TypeError(
             f"{name}: expected a list of ints, one per hop, hop at the seeds first; got {fanouts!r}"
         )
-    entries = fanouts.tolist() if isinstance(fanouts, (np.ndarray, torch.Tensor)) else fanouts
     if len(entries) == 0:
         raise ValueError(f"{name}: is empty, expected one entry per hop")
-    return [require_int(k, f"{name}[{hop}]", -1) for hop, k in enumerate(entries)]
+    return [require_int(k, f"{name}[{hop}]", -1, MAX_FANOUT) for hop, k in enumerate(entries)]
 
 
 def require_form(form: Any) -> bool:
@@ -212,10 +215,14 @@ class NeighborSampler:
             Seeds are not integers, not one-dimensional, repeated, or outside the graph; the
             message names the first that is wrong.
         """
-        # The core looks for repeats itself, at no extra cost.
-        ids = require_node_ids(seeds, self.graph.num_nodes, "seeds", unique=False)
+        if getattr(seeds, "dtype", None) in (torch.bool, np.bool_):
+            ids = require_node_ids(seeds, self.graph.num_nodes, "seeds")
+        else:
+            ids = require_id_array(seeds, "seeds")  # the core checks range and repeats
         prepared = self.core.sample(
-            ids, require_int(epoch, "epoch", 0), require_int(batch, "batch", 0)
+            ids,
+            require_int(epoch, "epoch", 0, MAX_EPOCH),
+            require_int(batch, "batch", 0, MAX_BATCH),
         )
         slab = torch.from_numpy(prepared.slab)
         return view_sample(slab, prepared, edge_ids=self.edge_ids)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from salient import _core
-from salient.graph import as_array, require_node_ids
+from salient.graph import as_array, require_id_array
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,7 @@ def gather_rows(table: Any, ids: Any, out: Tensor | None = None) -> Tensor:
         As the message says; an id outside the table is named with its position.
     """
     source = NodeTable.of(table, "table")
-    num_rows = source.rows.shape[0]
-    rows = require_node_ids(ids, num_rows, "ids", unique=False)
+    rows = require_id_array(ids, "ids")
     shape = (rows.shape[0], *source.row_shape)
     if out is None:
         out = torch.empty(shape, dtype=source.dtype)
@@ -119,6 +118,6 @@ def gather_rows(table: Any, ids: Any, out: Tensor | None = None) -> Tensor:
             f"out: expected a contiguous {source.dtype} tensor of shape {shape}, got {out.dtype} "
             f"of shape {tuple(out.shape)}"
         )
-    if out.numel():
+    if rows.size:
         _core.gather(source.rows, rows, _byte_rows(out))
     return out

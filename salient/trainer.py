@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from salient import models
 from salient.batch import Batch
 from salient.config import TrainConfig
 from salient.datasets import Dataset
+from salient.models import MODELS
 from salient.timing import EpochTimes
 
 
@@ -79,19 +79,16 @@ def make_model(config: TrainConfig, dataset: Dataset) -> nn.Module:
     ValueError
         There is no model of this name.
     """
-    known = [name for name in vars(models) if isinstance(getattr(models, name), type)]
-    known = [name for name in known if issubclass(getattr(models, name), nn.Module)]
-    if config.model not in known:
-        raise ValueError(f"model: {config.model!r} is unknown, expected one of {', '.join(known)}")
+    if config.model not in MODELS:
+        raise ValueError(f"model: {config.model!r} is unknown, expected one of {', '.join(MODELS)}")
     seed_everything(config.seed)
-    model: nn.Module = getattr(models, config.model)(
+    return MODELS[config.model](
         dataset.num_features,
         config.hidden,
         dataset.num_classes,
         num_layers=len(config.fanouts),
         dropout=config.dropout,
     )
-    return model
 
 
 def resolve_device(name: str) -> torch.device:
