@@ -12,7 +12,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 CORE_SOURCES := $(shell find csrc -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
 CXX_FILES    := $(shell find csrc benchmarks -name '*.cpp' -o -name '*.h')
 
-.PHONY: reproduce test test-baselines smoke lint format setup baselines clean
+.PHONY: reproduce test test-baselines test-cpp smoke lint format setup baselines clean
 
 reproduce: setup $(addprefix try-,$(BASELINES))
 	@echo "== Main job on PubMed, then on a synthetic graph: every system trains, about 10 minutes"
@@ -26,6 +26,11 @@ test: setup
 # Here a missing baseline is a failure, not a skip.
 test-baselines: setup baselines
 	SALIENT_REQUIRE_BASELINES=1 $(PY) -m pytest tests/test_baselines.py tests/test_baseline_availability.py
+
+# The C++ core alone, under sanitizers, with malformed graphs among its input.
+test-cpp:
+	@echo "== C++ tests under address, undefined-behaviour and thread sanitizers: 3 to 5 minutes"
+	csrc/tests/run_sanitized.sh
 
 # Every system, every stage and the report, in a minute.
 smoke: setup

@@ -29,6 +29,8 @@ from benchmarks.contest import (
     sampling_contestants,
     write_contest,
 )
+from benchmarks.design_study.floor import count_workload, least_seconds
+from benchmarks.design_study.programs import BuildError, build, run_json
 from benchmarks.graphs import GRAPHS, make_graph
 from salient.cli import IntList
 from salient.graph import Graph
@@ -37,6 +39,24 @@ from salient.run_record import RunClock
 from salient.tables import gather_rows
 
 log = logging.getLogger(__name__)
+
+
+def measure_floor(
+    graph: Graph, fanouts: Sequence[int], seeds: npt.NDArray[np.int64]
+) -> tuple[float | None, str]:
+    """Return the least seconds that a batch can take on this machine, and the sum in words.
+
+    Without a way to build the program that measures the machine's parts: None, and why.
+    """
+    try:
+        program = build(swiss=False, targets=("floor",)) / "floor"
+    except BuildError as error:
+        return None, f"not measured: {str(error).splitlines()[0]}"
+    workload = count_workload(graph, fanouts, seeds)
+    results = run_json(program, 7, *workload.sizes)
+    terms = least_seconds(workload, {one["name"]: one["values"] for one in results})
+    words = " + ".join(f"{name} {seconds * 1e3:.1f}" for name, seconds in terms.items())
+    return sum(terms.values()), f"{sum(terms.values()) * 1e3:.1f} ms = {words}"
 
 
 def measure_slicing(
@@ -99,7 +119,9 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.1f}"
 
 
-def _sampling_table(contestants: Sequence[Contestant], missing: dict[str, str]) -> str:
+def _sampling_table(
+    contestants: Sequence[Contestant], missing: dict[str, str], floor: float | None
+) -> str:
     ours = next((c.median for c in contestants if c.name == "salient"), None)
     rows = []
     for c in contestants:
@@ -115,29 +137,30 @@ def _sampling_table(contestants: Sequence[Contestant], missing: dict[str, str]) 
                 f"{edges:,.0f}",
                 f"{edges / c.median / 1e6:.2f}",
                 "n/a" if ours is None else f"{c.median / ours:.2f}",
+                "n/a" if floor is None else f"{c.median / floor:.2f}",
             ]
         )
-    rows += [[name, "", "n/a", reason[:60], "", "", "", ""] for name, reason in missing.items()]
+    rows += [[name, "", "n/a", reason[:60], *[""] * 5] for name, reason in missing.items()]
     headers = [
         "system", "form", "ms per batch", "quartiles", "nodes", "edges", "M edges/s", "time / ours",
+        "time / floor",
     ]  # fmt: skip
     return _github(rows, headers)
 
 
-def _slicing_table(contestants: Sequence[Contestant], row_bytes: int) -> str:
-    ours = contestants[-1].median
+def _slicing_table(measured: dict[int, list[Contestant]]) -> str:
     rows = [
         [
-            c.name,
             row_bytes,
+            c.name,
             _milliseconds(c.median),
             f"{statistics.mean(c.nodes) * row_bytes / c.median / 1e9:.2f}",
-            f"{c.median / ours:.2f}",
+            f"{c.median / contestants[-1].median:.2f}",
         ]
+        for row_bytes, contestants in measured.items()
         for c in contestants
     ]
-    headers = ["slicing by", "bytes per row", "ms per batch", "GB/s", "time / ours"]
-    return _github(rows, headers)
+    return _github(rows, ["bytes per row", "slicing by", "ms per batch", "GB/s", "time / ours"])
 
 
 def _preparation_table(seconds: dict[int, list[float]]) -> str:
@@ -190,7 +213,9 @@ def main(
     contestants, missing = sampling_contestants(graph, fanouts, systems.split(","))
     interleave(contestants, batches)
     click.echo(f"\nSampling on one thread, {graph}, fanouts {list(fanouts)}, batch {batch_size}\n")
-    click.echo(_sampling_table(contestants, missing))
+    floor, words = measure_floor(graph, fanouts, batches[0])
+    click.echo(_sampling_table(contestants, missing, floor))
+    click.echo(f"\nFloor, the least time for such a batch here: {words}")
     if results is not None:
         write_contest(
             results,
@@ -207,10 +232,9 @@ def main(
     rng = np.random.default_rng(2)
     rows = min(500_000, graph.num_nodes)
     ids = [rng.choice(graph.num_nodes, rows, replace=False) for _ in range(rounds + 2)]
-    for row_bytes in (200, 256, 512, 1024):
-        sliced = measure_slicing(graph.num_nodes, row_bytes, ids)
-        click.echo(f"\nSlicing {rows:,} of {graph.num_nodes:,} rows on one thread\n")
-        click.echo(_slicing_table(sliced, row_bytes))
+    click.echo(f"\nSlicing {rows:,} of {graph.num_nodes:,} rows on one thread\n")
+    sizes = (200, 256, 512, 1024)
+    click.echo(_slicing_table({b: measure_slicing(graph.num_nodes, b, ids) for b in sizes}))
 
     click.echo("\nBatch preparation by SALIENT: sampling and slicing 200-byte rows\n")
     prepared = measure_preparation(graph, fanouts, batch_size, threads, rounds)
