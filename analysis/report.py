@@ -15,7 +15,7 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import design_study, figures, tables
+from analysis import design_figure, design_study, figures, growth, tables
 from analysis.load import EPOCH_BREAKDOWN, runs_frame
 from analysis.style import FIGURE_RC, plain
 from salient.records import Record, read_records
@@ -36,7 +36,8 @@ class Report:
 def write_report(results: Path, out: Path) -> Report:
     """Write what the records in ``results`` show into the folder ``out``.
 
-    For the epoch breakdown and for the sampler design study, each where there are records of it:
+    For the epoch breakdown, the sampler design study and the growth of costs, each where there are
+    records of it:
     ``<name>.md``, ``.csv``, ``.png`` and ``.pdf``. Files that are there are replaced.
 
     Raises
@@ -54,12 +55,15 @@ def write_report(results: Path, out: Path) -> Report:
     if design_study.SAMPLER_DESIGN in experiments:
         parts.append(_write_design_study(records, out))
         experiments.pop(design_study.FLOOR, None)
+    if growth.GROWTH in experiments:
+        parts.append(_write_growth(records, out))
     if not parts:
         raise ValueError(
-            f"{results} holds {len(records)} record(s), none of experiment {EPOCH_BREAKDOWN!r} or "
-            f"{design_study.SAMPLER_DESIGN!r}; run one first, or give the folder it wrote to"
+            f"{results} holds {len(records)} record(s), none of experiment {EPOCH_BREAKDOWN!r}, "
+            f"{design_study.SAMPLER_DESIGN!r} or {growth.GROWTH!r}; run one first, or give the "
+            "folder it wrote to"
         )
-    for known in (EPOCH_BREAKDOWN, design_study.SAMPLER_DESIGN):
+    for known in (EPOCH_BREAKDOWN, design_study.SAMPLER_DESIGN, growth.GROWTH):
         experiments.pop(known, None)
     return Report(
         "\n".join(markdown for markdown, _ in parts),
@@ -90,10 +94,24 @@ def _write_design_study(records: list[Record], out: Path) -> tuple[str, list[Pat
             parts.append(_as_markdown(content))
         markdown = "\n\n".join(parts) + "\n"
         csv = session.drop(columns=["terms", "config_text"])
-        figure = design_study.draw(session)
+        figure = design_figure.draw(session)
         paths += _write_files(out / next(stems), markdown, csv, figure)
         markdowns.append(markdown)
     return "\n".join(markdowns), paths
+
+
+def _write_growth(records: list[Record], out: Path) -> tuple[str, list[Path]]:
+    frame = growth.growth_frame(records)
+    parts = [
+        "# How cost grows",
+        _as_markdown(growth.table(frame)),
+        "Medians; dotted lines in the figure mark where graph or table outgrow a cache.",
+    ]
+    missing = frame[frame["status"] != "ok"].drop_duplicates("label")
+    parts += [escape(f"{row.label}: n/a, {row.reason}") for row in missing.itertuples()]
+    markdown = "\n\n".join(parts) + "\n"
+    csv = frame.drop(columns="caches")
+    return markdown, _write_files(out / growth.GROWTH, markdown, csv, growth.draw(frame))
 
 
 def _numbering() -> Iterator[str]:

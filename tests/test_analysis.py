@@ -11,11 +11,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from record_factory import ENVIRONMENT, make_epochs, make_record
 
 from analysis import figures, report, tables
 from analysis.load import runs_frame
 from analysis.style import format_spread, plain
+from record_factory import ENVIRONMENT, make_epochs, make_record
 from salient.records import Device, Record, Work, write_record
 
 ROOT = Path(__file__).resolve().parent.parent

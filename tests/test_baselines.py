@@ -15,10 +15,10 @@ import numpy as np
 import psutil
 import pytest
 import torch
-from graphs import G1_NUM_NODES, G5_NUM_NODES, make_g1, make_g2, make_g3, make_g4, make_g5
 
 import baselines
 from baselines.system import System
+from graphs import G1_NUM_NODES, G5_NUM_NODES, make_g1, make_g2, make_g3, make_g4, make_g5
 from salient.graph import Graph
 
 G1 = make_g1()

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from graphs import G1_NUM_NODES, make_g1, pairs_of
 
+from graphs import G1_NUM_NODES, make_g1, pairs_of
 from salient.datasets import Dataset, load_dataset
 from salient.datasets.dataset import checksum
 from salient.datasets.labels import as_class_labels

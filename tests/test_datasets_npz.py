@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import G1_NUM_NODES, make_g1, pairs_of
 
+from graphs import G1_NUM_NODES, make_g1, pairs_of
 from salient.datasets import load_dataset
 
 NAN = float("nan")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from record_factory import make_epochs, make_record, make_stage
 
+from record_factory import make_epochs, make_record, make_stage
 from salient import provenance
 from salient.records import (
     Accuracy,
