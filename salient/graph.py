@@ -13,18 +13,38 @@ from salient import _core
 ArrayLike = torch.Tensor | npt.NDArray[Any]
 
 
+def as_plain_tensor(values: torch.Tensor, name: str) -> torch.Tensor:
+    """Return a tensor that is plain memory of this process, apart from any gradient.
+
+    Raises
+    ------
+    TypeError
+        It lies on another device, is sparse or quantised, or is a view that conjugates or negates.
+    """
+    if values.device.type != "cpu":
+        raise TypeError(f"{name}: expected a CPU tensor, got one on {values.device}")
+    if values.layout != torch.strided or values.is_quantized:
+        kind = "quantised" if values.is_quantized else f"of layout {values.layout}"
+        raise TypeError(f"{name}: expected a dense tensor, got one {kind}")
+    if values.is_conj() or values.is_neg():
+        raise TypeError(f"{name}: is a lazy view; resolve_conj() and resolve_neg() make a copy")
+    return values.detach()
+
+
 def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     """Return a torch CPU tensor or NumPy array as a NumPy array, without a copy.
 
     Raises
     ------
     TypeError
-        ``values`` is neither, or a tensor on another device.
+        ``values`` is neither, or a tensor that NumPy cannot view.
     """
     if isinstance(values, torch.Tensor):
-        if values.device.type != "cpu":
-            raise TypeError(f"{name}: expected a CPU tensor, got one on {values.device}")
-        return values.detach().numpy()
+        tensor = as_plain_tensor(values, name)
+        try:
+            return tensor.numpy()
+        except (TypeError, RuntimeError) as error:  # bfloat16, for one
+            raise TypeError(f"{name}: NumPy cannot view a tensor of {tensor.dtype}") from error
     if not isinstance(values, np.ndarray):
         raise TypeError(
             f"{name}: expected a torch tensor or NumPy array, got {type(values).__name__}"
@@ -182,7 +202,7 @@ def require_node_ids(nodes: Any, num_nodes: int, name: str) -> npt.NDArray[np.in
     IndexError
         An id outside the graph; the message names it and its position.
     """
-    mask = nodes.numpy() if isinstance(nodes, torch.Tensor) and not nodes.is_cuda else nodes
+    mask = as_array(nodes, name) if isinstance(nodes, torch.Tensor) else nodes
     if getattr(mask, "dtype", None) == np.bool_:
         if mask.shape != (num_nodes,):
             raise ValueError(

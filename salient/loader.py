@@ -19,7 +19,7 @@ from torch import Tensor
 from salient import _core
 from salient.batch import Batch, SampledBatch, StageTimes
 from salient.datasets.labels import as_class_labels
-from salient.graph import Graph, require_node_ids
+from salient.graph import Graph, as_array, require_node_ids
 from salient.sampler import (
     MAX_EPOCH,
     Form,
@@ -30,6 +30,8 @@ from salient.sampler import (
     view_sample,
 )
 from salient.tables import NodeTable
+
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 _open_epochs: weakref.WeakSet[_EpochIterator] = weakref.WeakSet()
 
@@ -110,7 +112,7 @@ class NeighborLoader:
             edge_ids=edge_ids,
         )
         self.graph = graph
-        self.batch_size = require_int(batch_size, "batch_size", 1)
+        self.batch_size = require_int(batch_size, "batch_size", 1, 2**63 - 1)
         self.shuffle = require_bool(shuffle, "shuffle")
         self.drop_last = require_bool(drop_last, "drop_last")
         self.num_threads = (
@@ -165,13 +167,15 @@ class NeighborLoader:
         else:
             input_ids = np.arange(count)
             order = self.input_nodes
+        # No batch is larger than all seeds, and the core multiplies by this.
+        batch_size = min(self.batch_size, max(count, 1))
         run = _core.Epoch(
-            self._preparer, order, self.batch_size, np.arange(len(self), dtype=np.int64), epoch
+            self._preparer, order, batch_size, np.arange(len(self), dtype=np.int64), epoch
         )
 
         def make_batch(prepared: _core.PreparedBatch) -> Any:
-            start = prepared.batch * self.batch_size
-            return self._make_batch(prepared, input_ids[start : start + self.batch_size])
+            start = prepared.batch * batch_size
+            return self._make_batch(prepared, input_ids[start : start + batch_size])
 
         return _EpochIterator(run, make_batch)
 
@@ -213,8 +217,12 @@ class NeighborLoader:
         slab = torch.from_numpy(prepared.slab)
         sample = view_sample(slab, prepared, edge_ids=self.sampler.edge_ids)
         sections = iter(prepared.tables)
-        x = None if self._x is None else self._x.view(slab, next(sections))
-        y = None if self._y is None else self._y.view(slab, next(sections))
+        x = y = None
+        if self._x is not None:
+            x = self._x.view(slab, next(sections), sample.num_nodes)
+        if self._y is not None:
+            num_labels = sample.batch_size if self.sampler.form == "mfg" else sample.num_nodes
+            y = self._y.view(slab, next(sections), num_labels)
         times = StageTimes(
             sample_seconds=(prepared.sampled_ns - prepared.began_ns) / 1e9,
             gather_seconds=(prepared.ended_ns - prepared.sampled_ns) / 1e9,
@@ -284,11 +292,11 @@ def _unpack(data: Any) -> tuple[Graph, Any, Any]:
             kinds = ", ".join(type(part).__name__ for part in data)
             raise TypeError(f"data: expected (salient.Graph, x, y), got ({kinds})")
         return data
-    edge_index = getattr(data, "edge_index", None)
+    edge_index = None if isinstance(data, Graph) else getattr(data, "edge_index", None)
     if edge_index is None:
         raise TypeError(
             "data: expected a torch_geometric Data with an edge_index, or (salient.Graph, x, y), "
-            f"got {type(data).__name__}"
+            f"got {type(data).__name__}; for a bare graph, (graph, None, None)"
         )
     graph = Graph.from_edge_index(edge_index, data.num_nodes)
     return graph, getattr(data, "x", None), getattr(data, "y", None)
@@ -301,31 +309,29 @@ def _label_table(y: Any, num_nodes: int, input_nodes: npt.NDArray[np.int64]) -> 
     stores classes. Other floats are targets of a regression and stay as they are, but a seed
     without a target is refused.
     """
-    values = y.numpy() if isinstance(y, Tensor) and y.dtype != torch.bfloat16 else y
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf" or values.ndim == 0:
-        return NodeTable.of(y, "y", num_nodes)
-    if values.shape[0] != num_nodes:
-        raise ValueError(
-            f"y: has {values.shape[0]} rows, but the graph has {num_nodes} nodes; expected one "
-            "row per node"
-        )
-    single = values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
-    if values.dtype.kind == "f":
-        missing = np.isnan(values)
-        unusable = missing[input_nodes].reshape(input_nodes.shape[0], -1).any(axis=1)
-        if unusable.any():
-            node = int(input_nodes[np.argmax(unusable)])
+    table = NodeTable.of(y, "y", num_nodes)
+    single = table.row_shape in ((), (1,))
+    if table.dtype.is_floating_point:
+        values = (y if isinstance(y, Tensor) else torch.from_numpy(y)).detach()
+        values = values.reshape(num_nodes, table.rows.shape[1] // table.dtype.itemsize)
+        missing = values.isnan()
+        unusable = missing[torch.from_numpy(input_nodes)].any(dim=1).nonzero()
+        if unusable.numel():
+            node = int(input_nodes[int(unusable[0])])
             raise ValueError(
                 f"y: the label of node {node}, one of input_nodes, is NaN; leave unlabelled nodes "
                 "out of input_nodes"
             )
         present = values[~missing]
-        if not (single and missing.any() and np.all(present == np.floor(present))):
-            return NodeTable.of(y, "y", num_nodes)
-        return NodeTable.of(as_class_labels(values), "y", num_nodes)
+        if single and bool(missing.any()) and bool((present == present.floor()).all()):
+            return NodeTable.of(as_class_labels(values.double().numpy()), "y", num_nodes)
+        return table
+    if table.dtype not in _INTEGERS:
+        raise TypeError(f"y: expected integers or floats, got {table.dtype}")
     if not single:
-        return NodeTable.of(y, "y", num_nodes)
-    return NodeTable.of(values.reshape(-1).astype(np.int64, copy=False), "y", num_nodes)
+        return table
+    labels = as_array(y, "y").reshape(num_nodes).astype(np.int64, copy=False)
+    return NodeTable.of(labels, "y", num_nodes)
 
 
 def _import_data_class() -> Any:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from salient import _core
 from salient.batch import MFG, SampledBatch
-from salient.graph import Graph, require_id_array, require_node_ids
+from salient.graph import Graph, as_array, require_id_array, require_node_ids
 
 Form = Literal["mfg", "subgraph"]
 FORMS = ("mfg", "subgraph")
@@ -59,7 +59,8 @@ def require_fanouts(fanouts: Any, name: str = "fanouts") -> list[int]:
     ValueError
         Empty, or an entry below -1.
     """
-    entries = fanouts.tolist() if isinstance(fanouts, (np.ndarray, torch.Tensor)) else fanouts
+    is_array = isinstance(fanouts, (np.ndarray, torch.Tensor))
+    entries = as_array(fanouts, name).tolist() if is_array else fanouts
     if isinstance(entries, (str, bytes)) or not isinstance(entries, Sequence):
         raise TypeError(
             f"{name}: expected a list of ints, one per hop, hop at the seeds first; got {fanouts!r}"

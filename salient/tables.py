@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from salient import _core
-from salient.graph import as_array, require_id_array
+from salient.graph import as_array, as_plain_tensor, require_id_array
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ class NodeTable:
             Not row-major contiguous, no dimension, or the number of rows is not ``num_nodes``.
         """
         if isinstance(values, Tensor):
-            if values.device.type != "cpu":
-                raise TypeError(f"{name}: expected a CPU tensor, got one on {values.device}")
+            values = as_plain_tensor(values, name)
             shape, dtype = tuple(values.shape), values.dtype
             contiguous = values.is_contiguous()
         else:
@@ -58,7 +57,7 @@ class NodeTable:
             shape, contiguous = array.shape, bool(array.flags.c_contiguous)
             try:
                 dtype = torch.from_numpy(np.empty(0, array.dtype)).dtype
-            except TypeError as error:
+            except (TypeError, ValueError) as error:  # the latter for foreign byte orders
                 raise TypeError(f"{name}: torch has no dtype for {array.dtype}") from error
         if len(shape) == 0:
             raise ValueError(f"{name}: expected one row per node, got a single value")
@@ -74,10 +73,10 @@ class NodeTable:
             )
         return cls(name, _byte_rows(values), dtype, shape[1:])
 
-    def view(self, slab: Tensor, section: tuple[int, int]) -> Tensor:
-        """Return the rows copied to a piece of a slab, shape (rows, *row_shape)."""
+    def view(self, slab: Tensor, section: tuple[int, int], num_rows: int) -> Tensor:
+        """Return the rows copied to a piece of a slab, shape (num_rows, *row_shape)."""
         offset, size = section
-        return slab[offset : offset + size].view(self.dtype).view(-1, *self.row_shape)
+        return slab[offset : offset + size].view(self.dtype).view(num_rows, *self.row_shape)
 
 
 def _byte_rows(values: Any) -> npt.NDArray[np.uint8]:
@@ -113,6 +112,8 @@ def gather_rows(table: Any, ids: Any, out: Tensor | None = None) -> Tensor:
     shape = (rows.shape[0], *source.row_shape)
     if out is None:
         out = torch.empty(shape, dtype=source.dtype)
+    elif not isinstance(out, Tensor):
+        raise TypeError(f"out: expected a tensor, got {type(out).__name__}")
     elif tuple(out.shape) != shape or out.dtype != source.dtype or not out.is_contiguous():
         raise ValueError(
             f"out: expected a contiguous {source.dtype} tensor of shape {shape}, got {out.dtype} "

@@ -407,7 +407,7 @@ class PyEpoch {
 
  private:
   std::shared_ptr<PyPreparer> preparer_;
-  std::unique_ptr<EpochRun> run_;
+  std::unique_ptr<EpochRun, ReleaseEpochRun> run_;
 };
 
 // --- gather ---------------------------------------------------------------------------------

@@ -101,8 +101,8 @@ BatchPreparer::BatchPreparer(std::shared_ptr<const Sampler> sampler, std::vector
       prefetch_(prefetch),
       slabs_(std::make_shared<SlabPool>(num_threads + prefetch + 1)) {}
 
-std::unique_ptr<EpochRun> BatchPreparer::start(EpochPlan plan) {
-  return std::make_unique<EpochRun>(shared_from_this(), std::move(plan));
+std::unique_ptr<EpochRun, ReleaseEpochRun> BatchPreparer::start(EpochPlan plan) {
+  return {new EpochRun(shared_from_this(), std::move(plan)), {}};
 }
 
 std::unique_ptr<SampleScratch> BatchPreparer::take_scratch() {
@@ -145,20 +145,24 @@ EpochRun::~EpochRun() {
   close();
 }
 
+bool EpochRun::is_forked() const {
+  return getpid() != owner_;
+}
+
+void ReleaseEpochRun::operator()(EpochRun* run) const {
+  if (!run->is_forked()) delete run;
+}
+
 void EpochRun::close() {
-  if (getpid() != owner_) {
-    // The threads stayed in the parent. Their handles can be neither joined nor destroyed here,
-    // so they are left to the child's exit.
-    if (!threads_.empty()) static_cast<void>(new std::vector<std::thread>(std::move(threads_)));
-    threads_.clear();
-    return;
-  }
+  if (is_forked()) return;
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   may_claim_.notify_all();
   may_deliver_.notify_all();
+  // A consumer that meets an error closes the run, perhaps while its owner does.
+  const std::lock_guard lock(closing_);
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
@@ -211,7 +215,7 @@ PreparedBatch EpochRun::prepare(std::size_t index, int thread, SampleScratch& sc
 }
 
 EpochRun::Status EpochRun::next(std::chrono::milliseconds timeout, PreparedBatch& out) {
-  if (getpid() != owner_) {
+  if (is_forked()) {
     throw std::runtime_error(
         "this epoch was started before a fork, and its threads stayed in the parent process: "
         "iterate over the loader anew in the child");

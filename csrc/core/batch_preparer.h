@@ -71,6 +71,12 @@ struct EpochPlan {
 
 class EpochRun;
 
+// Deletes a run, except in a process forked since its start: the threads that wait on its condition
+// variables stayed in the parent, and destroying the copies would wait for them for ever.
+struct ReleaseEpochRun {
+  void operator()(EpochRun* run) const;
+};
+
 // What outlives an epoch: sampler, tables, slabs and the threads' scratch memory.
 class BatchPreparer : public std::enable_shared_from_this<BatchPreparer> {
  public:
@@ -79,7 +85,7 @@ class BatchPreparer : public std::enable_shared_from_this<BatchPreparer> {
                 int num_threads, int prefetch);
 
   // Starts the threads of one epoch. Several epochs may run side by side.
-  std::unique_ptr<EpochRun> start(EpochPlan plan);
+  std::unique_ptr<EpochRun, ReleaseEpochRun> start(EpochPlan plan);
 
   int window() const { return num_threads_ + prefetch_; }
 
@@ -113,8 +119,12 @@ class EpochRun {
   // @throws std::runtime_error in a process forked since the start: threads do not survive a fork
   Status next(std::chrono::milliseconds timeout, PreparedBatch& out);
 
-  // Stops the threads as soon as each has noticed. Idempotent.
+  // Stops the threads as soon as each has noticed, and waits for them. Idempotent; thread-safe.
+  // In a forked process it does nothing: there are no threads.
   void close();
+
+  // Whether this process was forked since the start.
+  bool is_forked() const;
 
  private:
   struct Outcome {
@@ -133,6 +143,7 @@ class EpochRun {
   std::condition_variable may_claim_, may_deliver_;
   std::size_t claimed_ = 0, delivered_ = 0;
   std::vector<Outcome> ready_;  // ring of window() outcomes; slot i % window() is for batch i
+  std::mutex closing_;          // guards threads_
   std::vector<std::thread> threads_;
 };
 

@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <type_traits>
 #include <utility>
+
+#include "memory.h"
 
 namespace salient {
 
@@ -47,7 +48,7 @@ class Buffer {
     const std::size_t bytes = static_cast<std::size_t>(wanted) * sizeof(T);
     T* moved =
         bytes >= 2 * kHugePage ? grow_huge(bytes) : static_cast<T*>(std::realloc(data_, bytes));
-    if (moved == nullptr) throw std::bad_alloc();
+    if (moved == nullptr) refuse_memory(static_cast<std::int64_t>(bytes), available_bytes());
     data_ = moved;
     capacity_ = wanted;
   }

@@ -7,8 +7,9 @@
 namespace salient {
 
 // Asks the system to back [begin, begin + bytes) with huge pages, moving what is there. Contents do
-// not change. Where the system cannot (files, other systems, fragmented memory) nothing happens.
-// Does nothing for small ranges, which the processor's translation cache covers.
+// not change. Where the system cannot (other systems, fragmented memory) nothing happens. Does
+// nothing for small ranges, which the processor's translation cache covers, nor for memory mapped
+// from files: there the advice would make each page fault read 2 MiB.
 void request_huge_pages(const void* begin, std::int64_t bytes);
 
 }  // namespace salient

@@ -118,9 +118,7 @@ class ArrayTable {
   std::int64_t bytes() const { return locals_.capacity_bytes(); }
 
  private:
-  void wipe() {
-    std::memset(locals_.data(), 0xFF, static_cast<std::size_t>(num_nodes_) * sizeof(std::int32_t));
-  }
+  void wipe() { std::fill_n(locals_.data(), num_nodes_, -1); }
 
   std::int64_t num_nodes_;
   Buffer<std::int32_t> locals_;

@@ -3,11 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <fstream>
-#include <stdexcept>
-#include <string>
 #include <utility>
+
+#include "memory.h"
 
 namespace salient {
 
@@ -17,25 +15,6 @@ constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 // Below this, growth is cheap enough not to ask the system first.
 constexpr std::int64_t kAskFirst = std::int64_t{64} << 20;
-
-// Bytes that the system says can be had without swapping, or -1 where it does not say.
-std::int64_t available_bytes() {
-  std::ifstream info("/proc/meminfo");
-  std::string key;
-  std::int64_t kib = 0;
-  while (info >> key >> kib) {
-    if (key == "MemAvailable:") return kib * 1024;
-    info.ignore(256, '\n');
-  }
-  return -1;
-}
-
-[[noreturn]] void refuse(std::int64_t needed, std::int64_t available) {
-  throw std::runtime_error(
-      "a batch needs " + std::to_string(needed) + " bytes, but " +
-      (available >= 0 ? std::to_string(available) : std::string("too few")) +
-      " are available: use a smaller batch_size, smaller fanouts, fewer threads or less prefetch");
-}
 
 }  // namespace
 
@@ -56,11 +35,11 @@ void Slab::reserve(std::int64_t bytes) {
   const std::int64_t wanted = (bytes + bytes / 8 + unit - 1) / unit * unit;
   if (wanted > kAskFirst) {
     const std::int64_t available = available_bytes();
-    if (available >= 0 && wanted > available) refuse(wanted, available);
+    if (available >= 0 && wanted > available) refuse_memory(wanted, available);
   }
   void* mapped = mmap(nullptr, static_cast<std::size_t>(wanted), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) refuse(wanted, available_bytes());
+  if (mapped == MAP_FAILED) refuse_memory(wanted, available_bytes());
   data_ = static_cast<std::byte*>(mapped);
   capacity_ = wanted;
 #ifdef MADV_HUGEPAGE
