@@ -70,8 +70,9 @@ class NeighborLoader:
     prefetch : int
         Batches prepared ahead, besides the ones that threads are working on.
     form : {"mfg", "subgraph"}
-        ``"mfg"`` yields :class:`salient.batch.Batch`, labels of the seeds only; ``"subgraph"``
-        yields a ``torch_geometric.data.Data`` as PyG's ``NeighborLoader`` does.
+        ``"mfg"`` yields :class:`salient.batch.Batch`, labels of the seeds only, class labels as
+        int64 of shape (batch_size,); ``"subgraph"`` yields a ``torch_geometric.data.Data`` as PyG's
+        ``NeighborLoader`` does, labels of all nodes, as they are.
     replace : bool
         Draw neighbours with replacement.
     drop_last : bool
@@ -128,6 +129,8 @@ class NeighborLoader:
         )
         self._x = None if x is None else NodeTable.of(x, "x", graph.num_nodes)
         self._y = None if y is None else _label_table(y, graph.num_nodes, self.input_nodes)
+        if self._y is not None and form == "subgraph":
+            self._y = NodeTable.of(y, "y", graph.num_nodes)  # as PyG has it: rows unchanged
         self._make_batch = self._as_data if form == "subgraph" else self._as_batch
         if form == "subgraph":
             _import_data_class()

@@ -285,3 +285,13 @@ def test_a_seed_without_a_label_is_refused_by_name() -> None:
     for nodes in (None, [1, 0], [3, 1, 0, 2], np.array([True, False, True, False])):
         with pytest.raises(ValueError, match=r"y: .*node 0.*NaN"):
             load(None, y, graph, input_nodes=nodes)
+
+
+def test_subgraph_batches_keep_the_shape_and_type_of_labels() -> None:
+    """A PyG script indexes ``batch.y`` as it indexes ``data.y``."""
+    labels = torch.arange(G5_NUM_NODES, dtype=torch.int32).view(-1, 1)
+    graph = Graph.from_edge_index(make_g5(), G5_NUM_NODES)
+    loader = NeighborLoader((graph, None, labels), [3], [5, 7], batch_size=2, form="subgraph")
+    (batch,) = loader
+    assert batch.y.dtype == torch.int32
+    assert torch.equal(batch.y, labels[batch.n_id])
