@@ -202,8 +202,9 @@ def require_node_ids(nodes: Any, num_nodes: int, name: str) -> npt.NDArray[np.in
     IndexError
         An id outside the graph; the message names it and its position.
     """
-    mask = as_array(nodes, name) if isinstance(nodes, torch.Tensor) else nodes
-    if getattr(mask, "dtype", None) == np.bool_:
+    is_array = isinstance(nodes, (torch.Tensor, np.ndarray))
+    mask = as_array(nodes, name) if is_array else np.asarray(nodes)
+    if mask.dtype == np.bool_:
         if mask.shape != (num_nodes,):
             raise ValueError(
                 f"{name}: the mask has shape {mask.shape}, but the graph has {num_nodes} nodes"

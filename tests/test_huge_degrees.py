@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 import pytest
-from uniformity import assert_no_repeats, assert_uniform
 
 from salient.graph import Graph
 from salient.loader import NeighborLoader
 from salient.sampler import NeighborSampler
+from uniformity import assert_no_repeats, assert_uniform
 
 # 2^32 words shared out among so many positions give them 3 and 2 words in turn: without rejection
 # one parity would be half as likely again as the other, in every stretch of the range.

@@ -10,6 +10,10 @@ import math
 
 import numpy as np
 import pytest
+
+from graphs import edges_of
+from salient.graph import Graph
+from salient.sampler import NeighborSampler
 from uniformity import (
     IntArray,
     assert_equal_inclusion,
@@ -18,10 +22,6 @@ from uniformity import (
     left_out,
     subset_counts,
 )
-
-from graphs import edges_of
-from salient.graph import Graph
-from salient.sampler import NeighborSampler
 
 
 def regular_graph(num_nodes: int, degree: int) -> Graph:

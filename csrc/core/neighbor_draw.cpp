@@ -162,12 +162,13 @@ DrawBounded avx2_draw_bounded() {
 NeighborDraw::NeighborDraw(std::int64_t fanout, bool replace)
     : fanout_(static_cast<std::uint32_t>(std::max<std::int64_t>(fanout, 0))),
       replace_(replace),
-      draw_bounded_(avx2_draw_bounded() != nullptr ? avx2_draw_bounded() : draw_bounded),
-      drawn_((std::size_t{fanout_} + 3) / 4 * 4 * kLanes) {}
+      draw_bounded_(avx2_draw_bounded() != nullptr ? avx2_draw_bounded() : draw_bounded) {}
 
 void NeighborDraw::draw(const DrawStream& stream, const std::uint32_t* position,
                         const std::uint32_t* degree, int count, std::int64_t* const* out,
                         const std::int64_t* begin) {
+  // At first use: a large fanout that no node exceeds costs nothing.
+  drawn_.resize((std::size_t{fanout_} + 3) / 4 * 4 * kLanes);
   std::uint32_t places[kLanes], first_bound[kLanes];
   for (int lane = 0; lane < kLanes; ++lane) {
     const int source = lane < count ? lane : 0;  // idle lanes repeat the first node
