@@ -162,3 +162,18 @@ def test_bad_edge_lists_are_refused_naming_the_value(
 def test_ids_all_negative_are_named_as_they_were_given() -> None:
     with pytest.raises(IndexError, match="edge 0 is -5 -> -7"):
         Graph.from_edge_index(edges_of((-5, -7)))
+
+
+@pytest.mark.parametrize("num_nodes", [2**40, 2**50])
+def test_more_nodes_than_memory_can_index_are_refused(num_nodes: int) -> None:
+    """A damaged id must not ask for petabytes, whether it is given or found."""
+    with pytest.raises(ValueError, match=f"num_nodes: {num_nodes} .* bytes are available"):
+        Graph.from_edge_index(np.array([[0], [1]]), num_nodes)
+    with pytest.raises(ValueError, match="highest node id damaged"):
+        Graph.from_edge_index(np.array([[0], [num_nodes - 1]]))
+
+
+def test_arrays_at_odd_addresses_are_refused() -> None:
+    odd = np.frombuffer(bytearray(33), np.int64, 4, offset=1)
+    with pytest.raises(ValueError, match="indptr: expected a contiguous and aligned"):
+        Graph(odd, np.empty(0, np.int32))

@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <chrono>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "csc.h"
 #include "gather.h"
 #include "huge_pages.h"
+#include "memory.h"
 #include "philox.h"
 #include "platform.h"
 #include "sampler.h"
@@ -55,9 +57,11 @@ py::array require_vector(const py::object& object, const char* name) {
     throw py::value_error(std::string(name) + ": expected one dimension, got shape " +
                           std::string(py::str(array.attr("shape"))));
   }
-  if ((array.flags() & py::array::c_style) == 0) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) == 0;
+  if ((array.flags() & py::array::c_style) == 0 || !aligned) {
     throw py::value_error(std::string(name) +
-                          ": expected a contiguous array; numpy.ascontiguousarray makes one");
+                          ": expected a contiguous and aligned array; "
+                          "numpy.require(array, requirements='CA') makes one");
   }
   return array;
 }
@@ -200,6 +204,12 @@ py::tuple coo_to_csc_arrays(const py::object& source, const py::object& target,
                           " entries, target " + std::to_string(checked_to.size()));
   }
   if (num_nodes < 0) throw py::value_error("num_nodes: is " + std::to_string(num_nodes));
+  const std::int64_t available = available_bytes();
+  if (available >= 0 && num_nodes > available / std::int64_t{sizeof(std::int64_t)}) {
+    throw py::value_error("num_nodes: " + std::to_string(num_nodes) +
+                          " nodes need 8 bytes each, but " + std::to_string(available) +
+                          " bytes are available; is the highest node id damaged?");
+  }
   const bool small = num_nodes <= std::numeric_limits<std::int32_t>::max();
   if (narrow) {
     return small
@@ -368,7 +378,7 @@ class PyEpoch {
     const auto order_span = as_span<std::int64_t>(order_array);
     plan.order.assign(order_span.begin(), order_span.end());
     for (const std::int64_t batch : as_span<std::int64_t>(batch_array)) {
-      if (batch < 0 || batch >= (order_array.size() + batch_size - 1) / batch_size ||
+      if (batch < 0 || order_array.size() == 0 || batch > (order_array.size() - 1) / batch_size ||
           batch > static_cast<std::int64_t>(kMaxBatch)) {
         throw py::value_error("batches: there is no batch " + std::to_string(batch));
       }
