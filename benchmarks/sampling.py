@@ -85,7 +85,7 @@ def measure_preparation(
     batch_size: int,
     threads: Sequence[int],
     rounds: int,
-    batches_per_epoch: int = 24,
+    batches_per_epoch: int = 64,
 ) -> dict[int, list[float]]:
     """Return seconds per batch of whole epochs by number of threads, interleaved.
 

@@ -11,27 +11,25 @@ namespace salient {
 namespace {
 
 constexpr std::int64_t kLine = 64;
-constexpr std::int64_t kLinesInFlight = 32;
+constexpr std::int64_t kLinesAhead = 32;
+constexpr std::int64_t kLeastRowsAhead = 8;
 constexpr std::int64_t kRowsBetweenStopChecks = 4096;
 
-void prefetch_row(const std::byte* row, std::int64_t row_bytes) {
-  for (std::int64_t at = 0; at < row_bytes; at += kLine) prefetch_read(row + at);
-  prefetch_read(row + row_bytes - 1);  // an unaligned row ends on one more line
-}
-
-// The size is a constant where it is a common one, so that a row is a few vector moves.
+// The size is a constant where it is a common small one, so that a row is a few vector moves. For
+// larger constants compilers emit string instructions, which are slower than the library's memcpy.
 template <std::int64_t kRowBytes>
 void gather_span(const std::byte* table, std::int64_t row_bytes, const std::int64_t* ids,
                  std::int64_t count, std::byte* out) {
   if constexpr (kRowBytes > 0) row_bytes = kRowBytes;
-  const std::int64_t lines = row_bytes / kLine + 1;
-  // Rows of several pages: the processor's own prefetcher follows each of them.
-  const std::int64_t ahead = std::max<std::int64_t>(kLinesInFlight / lines, 2);
+  // Only a row's first line is requested: it brings the translation of the page, and the
+  // processor's own prefetcher follows from there. Requesting every line was slower for rows of 200
+  // bytes and up.
+  const std::int64_t ahead = std::max(kLinesAhead / (row_bytes / kLine + 1), kLeastRowsAhead);
   for (std::int64_t i = 0; i < std::min(ahead, count); ++i) {
-    prefetch_row(table + ids[i] * row_bytes, row_bytes);
+    prefetch_read(table + ids[i] * row_bytes);
   }
   for (std::int64_t i = 0; i < count; ++i) {
-    if (i + ahead < count) prefetch_row(table + ids[i + ahead] * row_bytes, row_bytes);
+    if (i + ahead < count) prefetch_read(table + ids[i + ahead] * row_bytes);
     std::memcpy(out + i * row_bytes, table + ids[i] * row_bytes,
                 static_cast<std::size_t>(row_bytes));
   }
@@ -46,9 +44,6 @@ GatherSpan choose_gather(std::int64_t row_bytes) {
     case 8: return gather_span<8>;
     case 128: return gather_span<128>;
     case 200: return gather_span<200>;
-    case 256: return gather_span<256>;
-    case 400: return gather_span<400>;
-    case 512: return gather_span<512>;
     default: return gather_span<0>;
   }
 }
