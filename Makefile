@@ -15,7 +15,7 @@ CXX_FILES    := $(shell find csrc benchmarks -name '*.cpp' -o -name '*.h')
 .PHONY: reproduce test test-baselines test-cpp smoke lint format setup baselines clean
 
 reproduce: setup $(addprefix try-,$(BASELINES))
-	@echo "== Main job on PubMed, then on a synthetic graph: every system trains, about 10 minutes"
+	@echo "== Main job on PubMed, then on a synthetic graph: every system trains, about 12 minutes"
 	$(PY) -m benchmarks.epoch_breakdown --dataset pubmed --split random --results $(RESULTS)
 	$(PY) -m benchmarks.epoch_breakdown --dataset synthetic:small --results $(RESULTS)
 	$(PY) -m analysis $(RESULTS)
