@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "arguments.h"
 #include "batch_preparer.h"
 #include "csc.h"
 #include "gather.h"
@@ -32,52 +33,6 @@ namespace {
 using namespace salient;
 
 // --- arguments ------------------------------------------------------------------------------
-
-std::string type_name(const py::handle& object) {
-  return py::str(py::type::handle_of(object).attr("__name__"));
-}
-
-py::array require_array(const py::object& object, const char* name) {
-  if (!py::isinstance<py::array>(object)) {
-    throw py::type_error(std::string(name) + ": expected a NumPy array, got " + type_name(object));
-  }
-  return py::reinterpret_borrow<py::array>(object);
-}
-
-// A one-dimensional contiguous array of exactly this element type, not copied.
-template <class T>
-py::array require_vector(const py::object& object, const char* name) {
-  py::array array = require_array(object, name);
-  if (!array.dtype().equal(py::dtype::of<T>())) {
-    throw py::type_error(std::string(name) + ": expected dtype " +
-                         std::string(py::str(py::dtype::of<T>())) + ", got " +
-                         std::string(py::str(array.dtype())));
-  }
-  if (array.ndim() != 1) {
-    throw py::value_error(std::string(name) + ": expected one dimension, got shape " +
-                          std::string(py::str(array.attr("shape"))));
-  }
-  const bool aligned = reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) == 0;
-  if ((array.flags() & py::array::c_style) == 0 || !aligned) {
-    throw py::value_error(std::string(name) +
-                          ": expected a contiguous and aligned array; "
-                          "numpy.require(array, requirements='CA') makes one");
-  }
-  return array;
-}
-
-template <class T>
-std::span<const T> as_span(const py::array& array) {
-  return {static_cast<const T*>(array.data()), static_cast<std::size_t>(array.size())};
-}
-
-std::uint64_t require_in_range(std::uint64_t value, std::uint64_t largest, const char* name) {
-  if (value > largest) {
-    throw py::value_error(std::string(name) + ": " + std::to_string(value) +
-                          " is above the largest possible, " + std::to_string(largest));
-  }
-  return value;
-}
 
 // A table of rows: any element type, rows contiguous.
 struct Table {
