@@ -20,9 +20,9 @@
 #include "csc.h"
 #include "gather.h"
 #include "huge_pages.h"
-#include "memory.h"
 #include "philox.h"
 #include "platform.h"
+#include "registration.h"
 #include "sampler.h"
 
 namespace py = pybind11;
@@ -124,56 +124,6 @@ class Graph {
   std::optional<py::array> edge_ids_;
   std::variant<CscView<std::int32_t>, CscView<std::int64_t>> view_;
 };
-
-template <class Source, class Index>
-py::tuple convert(const py::array& source, const py::array& target, std::int64_t num_nodes,
-                  bool edge_ids) {
-  const std::int64_t num_edges = source.size();
-  py::array_t<std::int64_t> indptr(num_nodes + 1);
-  py::array_t<Index> indices(num_edges);
-  py::array_t<std::int64_t> positions(edge_ids ? num_edges : 0);
-  {
-    const auto* from = static_cast<const Source*>(source.data());
-    const auto* to = static_cast<const Source*>(target.data());
-    std::int64_t* indptr_out = indptr.mutable_data();
-    Index* indices_out = indices.mutable_data();
-    std::int64_t* positions_out = edge_ids ? positions.mutable_data() : nullptr;
-    const py::gil_scoped_release release;
-    coo_to_csc(from, to, num_edges, num_nodes, indptr_out, indices_out, positions_out);
-  }
-  return py::make_tuple(indptr, indices, edge_ids ? py::object(positions) : py::none());
-}
-
-py::tuple coo_to_csc_arrays(const py::object& source, const py::object& target,
-                            std::int64_t num_nodes, bool edge_ids) {
-  const py::array from = require_array(source, "source");
-  const bool narrow = from.dtype().equal(py::dtype::of<std::int32_t>());
-  const auto check = [narrow](const py::object& ids, const char* name) {
-    return narrow ? require_vector<std::int32_t>(ids, name)
-                  : require_vector<std::int64_t>(ids, name);
-  };
-  const py::array checked_from = check(source, "source");
-  const py::array checked_to = check(target, "target");
-  if (checked_from.size() != checked_to.size()) {
-    throw py::value_error("source has " + std::to_string(checked_from.size()) +
-                          " entries, target " + std::to_string(checked_to.size()));
-  }
-  if (num_nodes < 0) throw py::value_error("num_nodes: is " + std::to_string(num_nodes));
-  const std::int64_t available = available_bytes();
-  if (available >= 0 && num_nodes > available / std::int64_t{sizeof(std::int64_t)}) {
-    throw py::value_error("num_nodes: " + std::to_string(num_nodes) +
-                          " nodes need 8 bytes each, but " + std::to_string(available) +
-                          " bytes are available; is the highest node id damaged?");
-  }
-  const bool small = num_nodes <= std::numeric_limits<std::int32_t>::max();
-  if (narrow) {
-    return small
-               ? convert<std::int32_t, std::int32_t>(checked_from, checked_to, num_nodes, edge_ids)
-               : convert<std::int32_t, std::int64_t>(checked_from, checked_to, num_nodes, edge_ids);
-  }
-  return small ? convert<std::int64_t, std::int32_t>(checked_from, checked_to, num_nodes, edge_ids)
-               : convert<std::int64_t, std::int64_t>(checked_from, checked_to, num_nodes, edge_ids);
-}
 
 // --- batches --------------------------------------------------------------------------------
 
@@ -464,7 +414,7 @@ PYBIND11_MODULE(_core, m) {
       .def("next", &PyEpoch::next)
       .def("close", &PyEpoch::close);
 
-  m.def("coo_to_csc", &coo_to_csc_arrays, "source"_a, "target"_a, "num_nodes"_a, "edge_ids"_a);
+  register_conversion(m);
   m.def("gather", &gather_into, "table"_a, "ids"_a, "out"_a);
   m.def("build_info", &build_info);
 }

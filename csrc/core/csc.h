@@ -21,12 +21,4 @@ struct CscView {
 template <class Index>
 std::string find_fault(const CscView<Index>& graph);
 
-// Groups edges (source[i] -> target[i]) by target, keeping the order of the list inside a group.
-// Fills indptr (num_nodes + 1), indices and, unless null, edge_ids (num_edges).
-// @throws std::out_of_range naming the first edge with an end outside [0, num_nodes).
-template <class Source, class Index>
-void coo_to_csc(const Source* source, const Source* target, std::int64_t num_edges,
-                std::int64_t num_nodes, std::int64_t* indptr, Index* indices,
-                std::int64_t* edge_ids);
-
 }  // namespace salient

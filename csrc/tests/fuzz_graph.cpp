@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "csc.h"
+#include "csc_converter.h"
 #include "sampler.h"
 
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "csc.h"
+#include "csc_converter.h"
 
 namespace salient {
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "csc_converter.h"
 #include "expect.h"
 #include "graphs.h"
 

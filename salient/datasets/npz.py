@@ -17,8 +17,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from salient.datasets.conversion import Conversion, graph_from_edges
 from salient.datasets.dataset import Dataset, describe
-from salient.datasets.edges import count_self_loops, require_edges, symmetrise
 from salient.datasets.features import densify_rows, to_half
 from salient.datasets.labels import as_class_labels
 from salient.datasets.npz_archive import NpzArchive
@@ -80,10 +80,9 @@ def load_npz(
         )
         first, last = _require_columns(columns, num_features)
         y = _read_labels(archive, num_nodes, num_classes)
-        edges, kind = _read_edges(archive, num_nodes)
+        graph, kind, conversion = _read_graph(archive, num_nodes)
         x, features = _read_features(archive, num_nodes, num_features, (first, last))
         chosen = _read_split(archive, y, split, random_split, seed)
-    graph = Graph.from_edge_index(edges, num_nodes)
     tags = [] if columns is None else [f"columns {first}..{last - 1}"]
     tags += [chosen.tag] if chosen.tag else []
     symmetrised = kind != "undirected_both"
@@ -101,7 +100,7 @@ def load_npz(
             else "as in the file, which lists each pair both ways"
         ),
         symmetrised=symmetrised,
-        self_loops=count_self_loops(edges),
+        self_loops=conversion.self_loops,
         features=features,
         split=chosen.words,
         seed=chosen.seed,
@@ -163,7 +162,7 @@ def _read_labels(archive: NpzArchive, num_nodes: int, num_classes: int) -> Tenso
     return y
 
 
-def _read_edges(archive: NpzArchive, num_nodes: int) -> tuple[npt.NDArray[Any], str]:
+def _read_graph(archive: NpzArchive, num_nodes: int) -> tuple[Graph, str, Conversion]:
     kind = _read_text(archive, "edge_kind")
     if kind not in _EDGE_KINDS:
         raise ValueError(
@@ -171,15 +170,16 @@ def _read_edges(archive: NpzArchive, num_nodes: int) -> tuple[npt.NDArray[Any], 
         )
     where = f"{archive.path}: 'edge_index'"
     edges = archive.read("edge_index")
-    require_edges(edges, num_nodes, where)
-    both_ways = symmetrise(edges, num_nodes)
-    if kind == "undirected_both" and both_ways.shape != edges.shape:
-        raise ValueError(
-            f"{where} has {edges.shape[1]} edges where 'edge_kind' undirected_both needs "
-            f"{both_ways.shape[1]}: some are not listed both ways, or more than once; write "
-            "'directed' to have that mended"
-        )
-    return both_ways, kind
+    graph, conversion = graph_from_edges(edges, num_nodes, symmetrise=True, where=where)
+    if kind == "undirected_both":
+        listed, _ = graph_from_edges(edges, num_nodes, drop_duplicates=True, where=where)
+        if not conversion.num_edges == conversion.num_input_edges == listed.num_edges:
+            raise ValueError(
+                f"{where} has {conversion.num_input_edges} edges, {listed.num_edges} of them "
+                f"different, where 'edge_kind' undirected_both needs {conversion.num_edges}: some "
+                "are not listed both ways, or more than once; write 'directed' to have that mended"
+            )
+    return graph, kind, conversion
 
 
 def _read_features(

@@ -15,14 +15,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from salient.datasets.conversion import graph_from_edges
 from salient.datasets.dataset import Dataset, describe
-from salient.datasets.edges import count_self_loops, require_edges, symmetrise
 from salient.datasets.features import densify_rows, to_half
 from salient.datasets.labels import as_class_labels
 from salient.datasets.legacy_pickle import CsrMatrix, read_legacy_pickle
 from salient.datasets.planetoid_files import RAW_FILES, fetch_raw_files
 from salient.datasets.splits import describe_random_split, random_split
-from salient.graph import Graph
 
 PLANETOID_NAMES = tuple(RAW_FILES)
 
@@ -89,9 +88,10 @@ def load_planetoid(name: str, root: Path, *, seed: int = 0, split: str | None = 
     folder = fetch_raw_files(name, root)
     raw = _read_text_form(folder) if name == "cora" else _read_pickled_form(folder, name)
     num_nodes = len(raw.x)
-    loops = count_self_loops(raw.edges)
-    graph = Graph.from_edge_index(
-        symmetrise(raw.edges[:, raw.edges[0] != raw.edges[1]], num_nodes), num_nodes
+    is_loop = raw.edges[0] == raw.edges[1]
+    loops = int(np.count_nonzero(is_loop))
+    graph, _ = graph_from_edges(
+        raw.edges[:, ~is_loop], num_nodes, symmetrise=True, where=str(folder)
     )
     num_classes = int(raw.y.max()) + 1
     found = _Sizes(num_nodes, graph.num_edges, raw.x.shape[1], num_classes)
@@ -198,7 +198,6 @@ def _read_adjacency(path: Path, num_nodes: int) -> npt.NDArray[Any]:
         edges = np.array(pairs, np.int64).reshape(-1, 2).T
     except OverflowError as error:
         raise ValueError(f"{path}: a node id has more than 64 bits") from error
-    require_edges(edges, num_nodes, str(path))
     return edges
 
 

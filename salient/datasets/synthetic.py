@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from salient.datasets.conversion import graph_from_edges
 from salient.datasets.dataset import Dataset, describe
-from salient.datasets.edges import symmetrise
 from salient.datasets.labels import as_class_labels
 from salient.datasets.splits import describe_random_split, random_split
-from salient.graph import Graph
 
 # Keeps the generator's stream apart from that of the random split under the same seed.
 _STREAM = 0x5A11E27
@@ -70,10 +69,10 @@ def make_synthetic(preset: str, *, seed: int = 0) -> Dataset:
     shape = PRESETS[preset]
     rng = np.random.Generator(np.random.PCG64([_STREAM, seed]))
     labels = _draw_labels(rng, shape)
-    edges = _draw_edges(rng, shape, labels)
+    pairs = _draw_pairs(rng, shape, labels)
     x = torch.from_numpy(_draw_features(rng, shape, labels))
     y = as_class_labels(labels)
-    graph = Graph.from_edge_index(edges, shape.num_nodes)
+    graph, _ = graph_from_edges(pairs, shape.num_nodes, symmetrise=True)
     split_idx = random_split(y, seed)
     description = describe(
         graph,
@@ -102,7 +101,7 @@ def _draw_labels(rng: np.random.Generator, shape: Preset) -> npt.NDArray[np.int6
     return np.minimum(labels, shape.num_classes - 1).astype(np.int64)
 
 
-def _draw_edges(
+def _draw_pairs(
     rng: np.random.Generator, shape: Preset, labels: npt.NDArray[np.int64]
 ) -> npt.NDArray[Any]:
     # The weights are those of a Pareto law, bounded so that no hub takes over a small graph.
@@ -137,7 +136,7 @@ def _draw_edges(
         # In the order of their first draw, so that cutting the surplus favours no node.
         _, first = np.unique(keys, return_index=True)
         drawn = pairs[:, np.sort(first)]
-    return symmetrise(drawn[:, : shape.num_pairs], shape.num_nodes)
+    return drawn[:, : shape.num_pairs]
 
 
 def _draw_features(

@@ -1,0 +1,10 @@
+// One function per binding file; module.cpp calls them all.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace salient {
+
+void register_conversion(pybind11::module_& m);
+
+}  // namespace salient
