@@ -184,11 +184,11 @@ except KeyboardInterrupt:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n", finish(process, 5)
     time.sleep(0.05)
-    sent = time.monotonic()
     process.send_signal(signal.SIGINT)
-    while process.stdout.readline() not in ("interrupted\n", ""):
-        pass
-    assert time.monotonic() - sent < 2
+    # In batches, since a busy machine may take any time: the epoch is nowhere near its end.
+    lines = list(iter(process.stdout.readline, ""))
+    assert lines[-1] == "interrupted\n"
+    assert len(lines) < 100  # of slow_loader's 200 batches
     assert finish(process, PATIENCE_SECONDS) == ("", "")
     assert process.returncode == 0
 
