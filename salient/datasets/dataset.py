@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ class Dataset:
     num_classes : int
     description : dict
         Origin, licence, sizes, split and checksum; see :func:`describe`. Can be written as JSON.
+    original_ids : Tensor of int64, shape (num_nodes,), optional
+        Where the nodes were reordered: the id that each had before.
+    validate : bool
+        Look at the values of labels and splits too, which reads them once. Switch off only for
+        arrays that were checked before, as those of a store were.
 
     Raises
     ------
@@ -46,8 +51,10 @@ class Dataset:
     split_idx: dict[str, Tensor]
     num_classes: int
     description: dict[str, Any]
+    original_ids: Tensor | None = None
+    validate: InitVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, validate: bool) -> None:
         num_nodes = self.num_nodes
         if (
             self.x.dtype != torch.float16
@@ -64,13 +71,24 @@ class Dataset:
                 f"{self.name}: y must be int64 of shape ({num_nodes},), is {self.y.dtype} of "
                 f"shape {tuple(self.y.shape)}"
             )
+        ids = self.original_ids
+        if ids is not None and (ids.dtype != torch.int64 or ids.shape != (num_nodes,)):
+            raise ValueError(
+                f"{self.name}: original_ids must be int64 of shape ({num_nodes},), is {ids.dtype} "
+                f"of shape {tuple(ids.shape)}"
+            )
+        if validate:
+            self._check_labels()
+            self._check_splits()
+            self._check_original_ids()
+
+    def _check_labels(self) -> None:
         wrong = torch.nonzero((self.y < -1) | (self.y >= self.num_classes))
         if len(wrong):
             at = int(wrong[0])
             raise ValueError(
                 f"{self.name}: y[{at}] is {int(self.y[at])}, outside [-1, {self.num_classes})"
             )
-        self._check_splits()
 
     def _check_splits(self) -> None:
         if tuple(self.split_idx) != SPLIT_NAMES:
@@ -92,6 +110,16 @@ class Dataset:
             if len(repeated):
                 raise ValueError(f"{where}: node {int(repeated[0])} is in another part too")
             taken[ids] = True
+
+    def _check_original_ids(self) -> None:
+        ids = self.original_ids
+        if ids is None:
+            return
+        taken = torch.zeros(self.num_nodes, dtype=torch.bool)
+        inside = (ids >= 0) & (ids < self.num_nodes)
+        taken[ids[inside]] = True
+        if not bool(taken.all()):
+            raise ValueError(f"{self.name}: original_ids must hold each node once")
 
     @property
     def num_nodes(self) -> int:
@@ -163,7 +191,12 @@ def checksum(graph: Graph, x: Tensor, y: Tensor, split_idx: dict[str, Tensor]) -
     arrays |= {part: ids.numpy() for part, ids in split_idx.items()}
     for name, array in arrays.items():
         portable = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
-        digest.update(f"{name} {portable.dtype.str} {portable.shape};".encode())
+        digest.update(checksum_heading(name, portable.dtype, portable.shape))
         # A view as bytes, since hashlib takes no empty or float16 buffers of several dimensions.
         digest.update(portable.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def checksum_heading(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return what precedes the bytes of an array, in little-endian order, in :func:`checksum`."""
+    return f"{name} {dtype.str} {shape};".encode()

@@ -12,6 +12,8 @@ import numpy as np
 from salient.datasets.dataset import Dataset
 from salient.datasets.npz import load_npz
 from salient.datasets.planetoid import PLANETOID_NAMES, load_planetoid
+from salient.datasets.store import open_store
+from salient.datasets.store_manifest import MANIFEST
 from salient.datasets.synthetic import PRESETS, make_synthetic
 
 _NPZ_SUFFIX = ".npz"
@@ -29,10 +31,12 @@ def load_dataset(
         - ``pubmed``, ``citeseer`` or ``cora``: options as in
           :func:`salient.datasets.planetoid.load_planetoid`;
         - ``synthetic:<preset>``, made on the spot: no options;
-        - a path ending in ``.npz``: options as in :func:`salient.datasets.npz.load_npz`.
+        - a path ending in ``.npz``: options as in :func:`salient.datasets.npz.load_npz`;
+        - the path of a prepared folder, see :mod:`salient.datasets.store`: no options.
     root : path, optional
         Folder for downloads, by default that in the environment variable ``SALIENT_DATA``, else
-        ``data`` in the current folder. A relative ``.npz`` path is looked up in ``root`` if given.
+        ``data`` in the current folder. A relative path is looked up in ``root`` if given, a folder
+        also in the default one.
     seed : int
         From 0, for whatever is random: a made graph, or a random split.
     **options
@@ -61,8 +65,12 @@ def load_dataset(
     if name.endswith(_NPZ_SUFFIX):
         return load_npz(Path(root or "") / name, seed=seed, **options)
     if name in PLANETOID_NAMES:
-        folder = root if root is not None else os.environ.get("SALIENT_DATA") or "data"
-        return load_planetoid(name, Path(folder), seed=seed, **options)
+        return load_planetoid(name, data_root(root), seed=seed, **options)
+    folder = _find_store(name, root)
+    if folder is not None:
+        if options:
+            raise TypeError(f"{folder}: a prepared data set takes no options, got {[*options]}")
+        return open_store(folder)
     preset = name.removeprefix(_SYNTHETIC_PREFIX)
     if name.startswith(_SYNTHETIC_PREFIX) and preset in PRESETS:
         return make_synthetic(preset, seed=seed, **options)
@@ -71,5 +79,19 @@ def load_dataset(
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise ValueError(
         f"name: no data set {name!r}; {hint}Known are {', '.join(known)}, or a path ending in "
-        f"{_NPZ_SUFFIX}"
+        f"{_NPZ_SUFFIX}, or the path of a folder made by `salient data prepare`"
     )
+
+
+def data_root(root: str | os.PathLike[str] | None) -> Path:
+    """Return the folder of data sets; see :func:`load_dataset`."""
+    return Path(root if root is not None else os.environ.get("SALIENT_DATA") or "data")
+
+
+def _find_store(name: str, root: str | os.PathLike[str] | None) -> Path | None:
+    for folder in (Path(root or "") / name, data_root(root) / name):
+        if (folder / MANIFEST).is_file():
+            return folder
+    # A path is meant where there is a folder or a separator, so that the complaint is the store's.
+    path = Path(root or "") / name
+    return path if name and (os.sep in name or path.is_dir()) else None
