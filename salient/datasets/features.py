@@ -24,7 +24,7 @@ class HalfArray(NamedTuple):
         return "stored as float16 without rounding"
 
 
-def to_half(values: npt.NDArray[Any], where: str) -> HalfArray:
+def to_half(values: npt.NDArray[Any], where: str, first_row: int = 0) -> HalfArray:
     """Return features as contiguous float16, and whether any value was rounded.
 
     Parameters
@@ -32,6 +32,8 @@ def to_half(values: npt.NDArray[Any], where: str) -> HalfArray:
     values : array of numbers or booleans, any shape
     where : str
         What the messages call it.
+    first_row : int
+        Number of its first row, where it is part of a larger array.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def to_half(values: npt.NDArray[Any], where: str) -> HalfArray:
         bad = ~np.isfinite(half)
         if bad.any():
             at = tuple(int(axis[0]) for axis in np.nonzero(bad))
-            place = ", ".join(map(str, (at[0] + start, *at[1:])))
+            place = ", ".join(map(str, (at[0] + start + first_row, *at[1:])))
             raise ValueError(
                 f"{where}[{place}] is {block[at]}, which float16 cannot hold (finite, up to "
                 "65504): rescale or clean the features"
