@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any
 
 import click
 
+from salient.cli_data import data
+from salient.cli_errors import or_complain
 from salient.config import TrainConfig
 
 
@@ -35,6 +36,9 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
 
 
+main.add_command(data)
+
+
 @main.command()
 def doctor() -> None:
     """Say what works on this machine and what to do about what does not."""
@@ -49,24 +53,8 @@ def doctor() -> None:
     sys.exit(1 if broken else 0)
 
 
-@main.group()
-def data() -> None:
-    """Get data sets ready."""
-
-
-@data.command()
-@click.argument("name")
-@click.option("--root", type=click.Path(path_type=Path), help="Folder of data sets.")
-def prepare(name: str, root: Path | None) -> None:
-    """Fetch or make the data set NAME and describe it."""
-    from salient.datasets import load_dataset
-
-    dataset = _or_complain(lambda: load_dataset(name, root))
-    click.echo(json.dumps(dataset.description, indent=2, sort_keys=True))
-
-
 @main.command()
-@click.option("--dataset", required=True, help="Name of a data set or path of an .npz file.")
+@click.option("--dataset", required=True, help="Name or path, as for `data prepare`.")
 @click.option("--root", type=click.Path(path_type=Path), help="Folder of data sets.")
 @click.option("--model", default=TrainConfig.model, show_default=True)
 @click.option("--hidden", default=TrainConfig.hidden, show_default=True)
@@ -108,7 +96,7 @@ def train(
     from salient.timing import EpochTimes
     from salient.trainer import fit
 
-    loaded = _or_complain(lambda: load_dataset(dataset, root))
+    loaded = or_complain(lambda: load_dataset(dataset, root))
 
     def report(times: EpochTimes, accuracy: float) -> None:
         click.echo(
@@ -135,17 +123,9 @@ def train(
 
         return fit(loaded, source, config, device=device, checkpoint=checkpoint, on_epoch=report)
 
-    result = _or_complain(run)
+    result = or_complain(run)
     click.echo(
         f"best epoch {result.best_epoch}: validation accuracy "
         f"{result.valid_accuracy[result.best_epoch]:.4f}, test accuracy "
         f"{result.test_accuracy:.4f}; weights in {checkpoint}"
     )
-
-
-def _or_complain(action: Any) -> Any:
-    """Run ``action``; a user's mistake becomes one line on the terminal instead of a traceback."""
-    try:
-        return action()
-    except (TypeError, ValueError, IndexError, OSError, ImportError) as error:
-        raise click.ClickException(f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,76 @@
+"""What is known of the data sets with a name. May import: store_manifest.
+
+Sizes of the OGB sets are those that OGB publishes (https://ogb.stanford.edu/docs/nodeprop/), with
+edges as listed in its files, before reversed ones are added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from salient.datasets.store_manifest import MANIFEST
+
+_PLANETOID = "Yang et al., ICML 2016, arXiv 1603.08861"
+_OGB = "Hu et al., NeurIPS 2020, arXiv 2005.00687"
+_MADE = "made on the spot"
+
+
+@dataclass(frozen=True)
+class CatalogueEntry:
+    """A data set that :func:`salient.datasets.load_dataset` knows by name.
+
+    Parameters
+    ----------
+    name : str
+    num_nodes, num_edges, num_features, num_classes : int
+    download : str
+        Size of what has to be fetched.
+    licence, citation : str
+    raw_folder : str
+        Where its files are kept, below the root; empty where it is made on the spot.
+    """
+
+    name: str
+    num_nodes: int
+    num_edges: int
+    num_features: int
+    num_classes: int
+    download: str
+    licence: str
+    citation: str
+    raw_folder: str = ""
+
+    def state(self, root: Path) -> str:
+        """Return in a word what is there of it below a root."""
+        if (root / self.name / MANIFEST).is_file():
+            return "prepared"
+        if self.raw_folder and (root / self.raw_folder).is_dir():
+            return "fetched"
+        return "no" if self.raw_folder else "made when used"
+
+
+CATALOGUE = (
+    CatalogueEntry(
+        "pubmed", 19_717, 88_648, 500, 3, "14 MB", "MIT", _PLANETOID, "planetoid/raw/pubmed"
+    ),
+    CatalogueEntry(
+        "citeseer", 3_327, 9_104, 3_703, 6, "14 MB", "MIT", _PLANETOID, "planetoid/raw/citeseer"
+    ),
+    CatalogueEntry(
+        "cora", 2_708, 10_556, 1_433, 7, "14 MB", "MIT", _PLANETOID, "planetoid/raw/cora"
+    ),
+    CatalogueEntry("synthetic:tiny", 1_000, 16_000, 32, 8, "none", "none needed", _MADE),
+    CatalogueEntry("synthetic:small", 20_000, 400_000, 64, 16, "none", "none needed", _MADE),
+    CatalogueEntry(
+        "ogbn-arxiv", 169_343, 1_166_243, 128, 40, "81 MB", "ODC-BY", _OGB, "ogb/arxiv"
+    ),
+    CatalogueEntry(
+        "ogbn-products", 2_449_029, 61_859_140, 100, 47, "1.5 GB", "Amazon license", _OGB,
+        "ogb/products",
+    ),
+    CatalogueEntry(
+        "ogbn-papers100M", 111_059_956, 1_615_685_872, 128, 172, "60 GB", "ODC-BY", _OGB,
+        "ogb/papers100M-bin",
+    ),
+)  # fmt: skip
