@@ -25,7 +25,7 @@ _READ_HEADER = {
 }
 
 # What zipfile, zlib and NumPy's header parser raise for damaged input.
-_DAMAGE = (
+DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
@@ -104,7 +104,7 @@ class NpzArchive:
         try:
             with self._open(key) as stream:
                 return self._read_header(key, stream)
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self._complaint(key, error) from error
 
     def read(self, key: str) -> npt.NDArray[Any]:
@@ -126,12 +126,18 @@ class NpzArchive:
                         raise EOFError(f"ends after {filled:,} of {flat.size:,} bytes")
                     filled += count
                 stream.read(1)  # Only at the end does zipfile compare the CRC.
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self._complaint(key, error) from error
         values = flat.view(header.dtype)
         if header.fortran_order:
             return np.ascontiguousarray(values.reshape(header.shape[::-1]).T)
         return values.reshape(header.shape)
+
+    def open_data(self, key: str) -> IO[bytes]:
+        """Open an array for reading its data piece by piece; damage raises one of ``DAMAGE``."""
+        stream = self._open(key)
+        self._read_header(key, stream)
+        return stream
 
     def _open(self, key: str) -> IO[bytes]:
         if key not in self._entries:

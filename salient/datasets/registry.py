@@ -11,6 +11,8 @@ import numpy as np
 
 from salient.datasets.dataset import Dataset
 from salient.datasets.npz import load_npz
+from salient.datasets.ogb import load_ogb
+from salient.datasets.ogb_files import OGB_SETS
 from salient.datasets.planetoid import PLANETOID_NAMES, load_planetoid
 from salient.datasets.store import open_store
 from salient.datasets.store_manifest import MANIFEST
@@ -30,6 +32,8 @@ def load_dataset(
     name : str
         - ``pubmed``, ``citeseer`` or ``cora``: options as in
           :func:`salient.datasets.planetoid.load_planetoid`;
+        - ``ogbn-arxiv``, ``ogbn-products`` or ``ogbn-papers100M``: options as in
+          :func:`salient.datasets.ogb.load_ogb`;
         - ``synthetic:<preset>``, made on the spot: no options;
         - a path ending in ``.npz``: options as in :func:`salient.datasets.npz.load_npz`;
         - the path of a prepared folder, see :mod:`salient.datasets.store`: no options.
@@ -71,10 +75,12 @@ def load_dataset(
         if options:
             raise TypeError(f"{folder}: a prepared data set takes no options, got {[*options]}")
         return open_store(folder)
+    if name in OGB_SETS:
+        return load_ogb(name, data_root(root), **options)
     preset = name.removeprefix(_SYNTHETIC_PREFIX)
     if name.startswith(_SYNTHETIC_PREFIX) and preset in PRESETS:
         return make_synthetic(preset, seed=seed, **options)
-    known = [*PLANETOID_NAMES, *(_SYNTHETIC_PREFIX + preset for preset in PRESETS)]
+    known = [*PLANETOID_NAMES, *OGB_SETS, *(_SYNTHETIC_PREFIX + preset for preset in PRESETS)]
     close = difflib.get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise ValueError(
