@@ -72,7 +72,7 @@ def _own_rows(root: Path, known: set[str]) -> list[list[Any]]:
 @click.argument("source")
 @_ROOT
 @click.option(
-    "--out", type=_PATH, help="Folder to make.  [default: for a path, ROOT/NAME; else none]"
+    "--out", type=_PATH, help="Folder to make.  [default: ROOT/NAME; none for Planetoid's sets]"
 )
 @click.option("--name", help="Name of the data set.  [default: from the path]")
 @click.option("--symmetrise", is_flag=True, help="Add reversed edges, drop duplicates.")
@@ -82,6 +82,7 @@ def _own_rows(root: Path, known: set[str]) -> list[list[Any]]:
 @click.option("--splits", type=_PATH, help="Folder or .npz of train, valid, test.")
 @click.option("--split", default=0, help="Which split, where the file has several.")
 @click.option("--seed", default=0, help="Of whatever is random.")
+@click.option("--allow-large", is_flag=True, help="Permit a download of more than 5 GB.")
 @click.option(
     "--reorder",
     type=click.Choice(["degree", "rcm", "community"]),
@@ -94,16 +95,19 @@ def prepare(
     name: str | None,
     seed: int,
     reorder: str | None,
+    allow_large: bool,
     **options: Any,
 ) -> None:
     """Fetch or make the data set SOURCE and describe it.
 
     SOURCE is a name, see `salient data list`, or the path of your own files: an .npz file, a PyG
-    Data object (.pt), a folder of NumPy arrays, an edge list (.csv, .csv.gz, .parquet). Of your own
-    files, and with --out of any data set, a folder of memory-mapped arrays is made, which
-    `--dataset` and load_dataset() open at once by its path.
+    Data object (.pt), a folder of NumPy arrays, an edge list (.csv, .csv.gz, .parquet). A folder of
+    memory-mapped arrays is made, which `--dataset` and load_dataset() open at once by its name or
+    path; Planetoid's small sets are only fetched, unless --out says where to.
     """
-    dataset = or_complain(lambda: _prepare(source, root, out, name, seed, reorder, options))
+    dataset = or_complain(
+        lambda: _prepare(source, root, out, name, seed, reorder, allow_large, options)
+    )
     click.echo(json.dumps(dataset.description, indent=2, sort_keys=True))
 
 
@@ -114,14 +118,14 @@ def _prepare(
     name: str | None,
     seed: int,
     reorder: str | None,
+    allow_large: bool,
     options: dict[str, Any],
 ) -> Any:
     from salient.datasets import load_dataset
     from salient.datasets.catalogue import CATALOGUE
-    from salient.datasets.own import OwnOptions, is_own, own_name, write_own
-    from salient.datasets.registry import data_root
+    from salient.datasets.own import OwnOptions, is_own, own_builder, own_name
+    from salient.datasets.registry import data_root, is_stored_by_name, store_builder
     from salient.datasets.reorder import reordered
-    from salient.datasets.store import StoreWriter, write_dataset
     from salient.datasets.store import prepare as prepare_store
     from salient.datasets.store_manifest import MANIFEST
 
@@ -130,22 +134,19 @@ def _prepare(
         if out is None and title in {entry.name for entry in CATALOGUE}:
             raise ValueError(f"--name: {title!r} is the name of a known data set; choose another")
         folder = out if out is not None else data_root(root) / title
-
-        def build(writer: StoreWriter) -> None:
-            write_own(writer, Path(source), OwnOptions(seed=seed, **options), title)
-
+        build = own_builder(Path(source), OwnOptions(seed=seed, **options), title)
     else:
         given = [f"--{key.replace('_', '-')}" for key, value in options.items() if value]
         if given:
             raise ValueError(f"{', '.join(given)}: for your own files only, not for {source!r}")
-        if out is None:
-            if name or reorder:
-                raise ValueError("--name and --reorder need --out, since nothing is stored without")
+        if name:
+            raise ValueError(f"--name: for your own files only, not for {source!r}")
+        if out is None and not is_stored_by_name(source):
+            if reorder:
+                raise ValueError("--reorder needs --out, since nothing is stored without")
             return load_dataset(source, root, seed=seed)
-        folder = out
-
-        def build(writer: StoreWriter) -> None:
-            write_dataset(writer, load_dataset(source, root, seed=seed), name)
+        folder = out if out is not None else data_root(root) / source
+        build = store_builder(source, root, seed=seed, allow_large=allow_large)
 
     if (folder / MANIFEST).is_file():
         click.echo(f"{folder} is there already; to make it anew, delete it first", err=True)

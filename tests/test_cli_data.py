@@ -97,7 +97,8 @@ def test_damage_is_named_and_ends_with_1(tmp_path: Path) -> None:
 def test_wrong_options_are_refused(tmp_path: Path, mine: Path) -> None:
     for arguments, message in {
         ("synthetic:tiny", "--symmetrise"): "for your own files only",
-        ("synthetic:tiny", "--name", "a"): "need --out",
+        ("synthetic:tiny", "--name", "a"): "for your own files only",
+        ("pubmed", "--reorder", "degree"): "needs --out",
         (str(mine), "--name", "cora"): "known data set",
         ("nothing",): "no data set 'nothing'",
     }.items():

@@ -18,12 +18,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from ogb_layout import make_graph, write_raw, zip_folder
+from salient.cli import main
 from salient.datasets import load_dataset, ogb_files
 from salient.datasets.download import download
 from salient.datasets.extraction import extract_folder
 from salient.datasets.ogb_files import OGB_SETS, fetch_ogb
+from salient.datasets.store import verify_store
 
 NAME = "ogbn-arxiv"
 
@@ -214,6 +217,17 @@ def test_a_data_set_is_fetched_once(served: Server, tmp_path: Path) -> None:
     assert names_in(tmp_path / "root" / "ogb") == [".arxiv.lock", "arxiv"]
 
 
+def test_prepare_stores_it_by_its_name(served: Server, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    done = CliRunner().invoke(main, ["data", "prepare", NAME, "--root", str(root)])
+    assert done.exit_code == 0, done.output
+    assert "NOT of the published size" in json.loads(done.stdout)["source"]
+    verify_store(root / NAME)
+    stored = load_dataset(NAME, root)
+    assert np.array_equal(stored.y.numpy(), make_graph().y)
+    assert len(served.asked) == 1
+
+
 def test_a_damaged_archive_leaves_nothing_that_looks_complete(
     served: Server, tmp_path: Path
 ) -> None:
@@ -231,7 +245,7 @@ def test_a_damaged_archive_leaves_nothing_that_looks_complete(
 def test_large_downloads_need_permission(tmp_path: Path, served: Server) -> None:
     with pytest.raises(OSError, match=r"60\.3 GB.*limit of 5 GB.*--allow-large"):
         load_dataset("ogbn-papers100M", tmp_path / "root")
-    assert not (tmp_path / "root").exists()
+    assert not [*(tmp_path / "root").glob("[!.]*")]
 
 
 def _fetch(url: str, root: str) -> None:

@@ -1,4 +1,4 @@
-"""What is known of the data sets with a name. May import: store_manifest.
+"""What is known of the data sets with a name. May import: ogb_files, store_manifest.
 
 Sizes of the OGB sets are those that OGB publishes (https://ogb.stanford.edu/docs/nodeprop/), with
 edges as listed in its files, before reversed ones are added.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from salient.datasets.ogb_files import OGB_SETS
 from salient.datasets.store_manifest import MANIFEST
 
 _PLANETOID = "Yang et al., ICML 2016, arXiv 1603.08861"
@@ -62,15 +63,18 @@ CATALOGUE = (
     ),
     CatalogueEntry("synthetic:tiny", 1_000, 16_000, 32, 8, "none", "none needed", _MADE),
     CatalogueEntry("synthetic:small", 20_000, 400_000, 64, 16, "none", "none needed", _MADE),
-    CatalogueEntry(
-        "ogbn-arxiv", 169_343, 1_166_243, 128, 40, "81 MB", "ODC-BY", _OGB, "ogb/arxiv"
-    ),
-    CatalogueEntry(
-        "ogbn-products", 2_449_029, 61_859_140, 100, 47, "1.5 GB", "Amazon license", _OGB,
-        "ogb/products",
-    ),
-    CatalogueEntry(
-        "ogbn-papers100M", 111_059_956, 1_615_685_872, 128, 172, "60 GB", "ODC-BY", _OGB,
-        "ogb/papers100M-bin",
+    *(
+        CatalogueEntry(
+            name,
+            about.num_nodes,
+            about.num_edges,
+            num_features,
+            about.num_classes,
+            f"{about.download_bytes / 1e9:.2g} GB",
+            about.licence,
+            _OGB,
+            f"ogb/{about.folder}",
+        )
+        for (name, about), num_features in zip(OGB_SETS.items(), (128, 100, 128), strict=True)
     ),
 )  # fmt: skip

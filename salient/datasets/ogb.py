@@ -8,45 +8,43 @@ The layout is the one that OGB's own reader expects (``ogb/io/read_graph_raw.py`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from salient.datasets import csv_files, zip_members
 from salient.datasets.conversion import ArrayEdges, convert_edges
-from salient.datasets.dataset import Dataset, checksum
 from salient.datasets.features import to_half
 from salient.datasets.labels import as_class_labels
 from salient.datasets.npz_archive import NpzArchive
 from salient.datasets.ogb_files import fetch_ogb, require_ogb_name
-from salient.datasets.sink import ArraySink, MemorySink
+from salient.datasets.sink import ArraySink
 from salient.datasets.splits import SPLIT_NAMES
-from salient.graph import Graph
+from salient.datasets.store import StoreWriter
 
 _Blocks = Iterator[tuple[int, npt.NDArray[Any]]]
 _ANEW = "delete the data set's folder and fetch it anew"
 
 
-def load_ogb(name: str, root: Path, *, allow_large: bool = False, progress: bool = True) -> Dataset:
-    """Load a data set into memory, fetching it where needed.
+def ogb_builder(
+    name: str, root: Path, *, allow_large: bool = False, progress: bool = True
+) -> Callable[[StoreWriter], None]:
+    """Return what fills a store with a data set, fetching its raw files where needed.
 
     Parameters and errors are those of :func:`salient.datasets.ogb_files.fetch_ogb` and
-    :func:`write_ogb`.
+    :func:`write_ogb`; nothing is fetched before the store is built.
     """
-    folder = fetch_ogb(name, root, allow_large=allow_large, progress=progress)
-    sink = MemorySink()
-    description = write_ogb(name, folder, sink, scratch=None)
-    arrays = sink.arrays
-    graph = Graph(arrays["indptr"], arrays["indices"])
-    x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
-    ids = {part: torch.from_numpy(arrays[part]) for part in SPLIT_NAMES}
-    description["sha256"] = checksum(graph, x, y, ids)
-    return Dataset(name, graph, x, y, ids, description["num_classes"], description)
+
+    def build(writer: StoreWriter) -> None:
+        raw = fetch_ogb(name, root, allow_large=allow_large, progress=progress)
+        description = write_ogb(name, raw, writer, scratch=writer.scratch)
+        writer.finish(name, description["num_classes"], description)
+
+    return build
 
 
 def write_ogb(name: str, raw: Path, sink: ArraySink, *, scratch: Path | None) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """OGB's node data sets: what they are and how to fetch them. May import: download, extraction.
 
-Names, addresses and numbers are those of OGB's master list (``ogb/nodeproppred/master.csv`` of
-ogb 1.3.6), its documentation (https://ogb.stanford.edu/docs/nodeprop/) and its paper (Hu et al.
-2020, arXiv 2005.00687). The package ``ogb`` itself is not used: it looks for updates over the
+Folders, addresses, splits and classes are those of OGB's master list
+(``ogb/nodeproppred/master.csv`` of ogb 1.3.6); numbers of nodes and edges those of its paper (Hu et
+al. 2020, arXiv 2005.00687). The package ``ogb`` itself is not used: it looks for updates over the
 network when imported, and asks before it downloads.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,11 +109,15 @@ def prepare_own(
     """
     path, chosen = Path(source), options or OwnOptions()
     title = name or own_name(path)
-    return prepare(folder, lambda writer: write_own(writer, path, chosen, title))
+    return prepare(folder, own_builder(path, chosen, title))
 
 
-def write_own(writer: StoreWriter, path: Path, options: OwnOptions, name: str) -> None:
-    """Write the user's own files into a store, and finish; see :func:`prepare_own`."""
+def own_builder(path: Path, options: OwnOptions, name: str) -> Callable[[StoreWriter], None]:
+    """Return what fills a store with the user's own files; see :func:`prepare_own`."""
+    return lambda writer: _write_own(writer, path, options, name)
+
+
+def _write_own(writer: StoreWriter, path: Path, options: OwnOptions, name: str) -> None:
     if not is_edge_table(path) and (options.features or options.labels or options.splits):
         raise ValueError(
             f"{path}: features, labels and splits can be given for an edge list only; these files "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 
 from salient.datasets.dataset import Dataset
 from salient.datasets.npz import load_npz
-from salient.datasets.ogb import load_ogb
+from salient.datasets.ogb import ogb_builder
 from salient.datasets.ogb_files import OGB_SETS
 from salient.datasets.planetoid import PLANETOID_NAMES, load_planetoid
-from salient.datasets.store import open_store
+from salient.datasets.store import StoreWriter, open_store, prepare, write_dataset
 from salient.datasets.store_manifest import MANIFEST
 from salient.datasets.synthetic import PRESETS, make_synthetic
 
@@ -32,8 +33,9 @@ def load_dataset(
     name : str
         - ``pubmed``, ``citeseer`` or ``cora``: options as in
           :func:`salient.datasets.planetoid.load_planetoid`;
-        - ``ogbn-arxiv``, ``ogbn-products`` or ``ogbn-papers100M``: options as in
-          :func:`salient.datasets.ogb.load_ogb`;
+        - ``ogbn-arxiv``, ``ogbn-products`` or ``ogbn-papers100M``, fetched and prepared once in a
+          folder of this name below ``root``: options as in
+          :func:`salient.datasets.ogb.ogb_builder`;
         - ``synthetic:<preset>``, made on the spot: no options;
         - a path ending in ``.npz``: options as in :func:`salient.datasets.npz.load_npz`;
         - the path of a prepared folder, see :mod:`salient.datasets.store`: no options.
@@ -70,13 +72,14 @@ def load_dataset(
         return load_npz(Path(root or "") / name, seed=seed, **options)
     if name in PLANETOID_NAMES:
         return load_planetoid(name, data_root(root), seed=seed, **options)
+    if name in OGB_SETS:
+        below = data_root(root)
+        return prepare(below / name, ogb_builder(name, below, **options))
     folder = _find_store(name, root)
     if folder is not None:
         if options:
             raise TypeError(f"{folder}: a prepared data set takes no options, got {[*options]}")
         return open_store(folder)
-    if name in OGB_SETS:
-        return load_ogb(name, data_root(root), **options)
     preset = name.removeprefix(_SYNTHETIC_PREFIX)
     if name.startswith(_SYNTHETIC_PREFIX) and preset in PRESETS:
         return make_synthetic(preset, seed=seed, **options)
@@ -87,6 +90,27 @@ def load_dataset(
         f"name: no data set {name!r}; {hint}Known are {', '.join(known)}, or a path ending in "
         f"{_NPZ_SUFFIX}, or the path of a folder made by `salient data prepare`"
     )
+
+
+def store_builder(
+    name: str,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    seed: int = 0,
+    allow_large: bool = False,
+) -> Callable[[StoreWriter], None]:
+    """Return what fills a store with the data set of a name; see :func:`load_dataset`.
+
+    The OGB sets are written file by file and never held in memory as a whole.
+    """
+    if name in OGB_SETS:
+        return ogb_builder(name, data_root(root), allow_large=allow_large)
+    return lambda writer: write_dataset(writer, load_dataset(name, root, seed=seed))
+
+
+def is_stored_by_name(name: str) -> bool:
+    """Return whether :func:`load_dataset` keeps a prepared folder of this name below the root."""
+    return name in OGB_SETS
 
 
 def data_root(root: str | os.PathLike[str] | None) -> Path:
