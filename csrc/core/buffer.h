@@ -25,15 +25,23 @@ class Buffer {
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(capacity_, other.capacity_);
+    Buffer taken(std::move(other));
+    std::swap(data_, taken.data_);
+    std::swap(capacity_, taken.capacity_);
     return *this;
   }
   ~Buffer() { std::free(data_); }
 
   // Makes room for `count` elements; what was there stays.
   void reserve(std::int64_t count) {
-    if (count > capacity_) grow(count);
+    if (count > capacity_) grow(count + count / 2);
+  }
+
+  // Makes room for `count` elements and no more; what was there goes first if it is too small.
+  void renew(std::int64_t count) {
+    if (count <= capacity_) return;
+    *this = Buffer();
+    grow(count);
   }
 
   T* data() { return data_; }
@@ -43,8 +51,7 @@ class Buffer {
   std::int64_t capacity_bytes() const { return capacity_ * std::int64_t{sizeof(T)}; }
 
  private:
-  void grow(std::int64_t count) {
-    const std::int64_t wanted = count + count / 2;
+  void grow(std::int64_t wanted) {
     const std::size_t bytes = static_cast<std::size_t>(wanted) * sizeof(T);
     T* moved =
         bytes >= 2 * kHugePage ? grow_huge(bytes) : static_cast<T*>(std::realloc(data_, bytes));

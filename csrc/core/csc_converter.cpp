@@ -21,11 +21,6 @@ constexpr int kLargestShift = 16;
 // Edges of a list in memory that are read and collected at a time, so that they stay in cache.
 constexpr std::int64_t kChunk = 1 << 20;
 
-template <class T>
-std::unique_ptr<T[]> uninitialised(std::int64_t count) {
-  return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(count));
-}
-
 }  // namespace
 
 template <class Index>
@@ -101,13 +96,9 @@ bool CscConverter<Index>::begin_pass() {
     begins_[b + 1] = total;
     ++last_;
   } while (last_ < num_buckets_ && total + sizes_[static_cast<std::size_t>(last_)] <= room);
-  // The old scratch goes before the new one comes.
-  sources_.reset();
-  low_targets_.reset();
-  positions_.reset();
-  sources_ = uninitialised<Index>(total);
-  low_targets_ = uninitialised<std::uint16_t>(total);
-  if (options_.positions) positions_ = uninitialised<std::int64_t>(total);
+  sources_.renew(total);
+  low_targets_.renew(total);
+  if (options_.positions) positions_.renew(total);
   return true;
 }
 
@@ -162,7 +153,7 @@ void CscConverter<Index>::collect(const Id* source, const Id* target, std::int64
     const auto put = [&](std::int64_t from, std::int64_t to, std::int64_t e) {
       const std::int64_t bucket = bucket_of(to);
       if (!in_pass(bucket)) return;
-      const auto at = static_cast<std::size_t>(places[bucket]++);
+      const std::int64_t at = places[bucket]++;
       sources_[at] = static_cast<Index>(from);
       low_targets_[at] = static_cast<std::uint16_t>(to & mask);
       if (options_.positions) positions_[at] = num_passed_ + e;
@@ -183,17 +174,16 @@ typename CscConverter<Index>::Grouped CscConverter<Index>::group(
     std::int64_t bucket, std::int64_t* indptr, Index* indices, std::int64_t* edge_ids,
     std::vector<std::int64_t>& ends) const {
   const auto b = static_cast<std::size_t>(bucket);
-  const auto begin = static_cast<std::size_t>(begins_[b]);
-  const auto end = static_cast<std::size_t>(begins_[b + 1]);
+  const std::int64_t begin = begins_[b], end = begins_[b + 1];
   const std::int64_t first_node = bucket << shift_;
   const auto num_nodes = static_cast<std::size_t>(
       std::min(std::int64_t{1} << shift_, options_.num_nodes - first_node));
   // ends[i + 1] first counts the edges of node i - 1, is then the place of the next edge of node i
   // and, when all are placed, where they end.
   ends.assign(num_nodes + 2, 0);
-  for (std::size_t at = begin; at < end; ++at) ++ends[low_targets_[at] + std::size_t{2}];
+  for (std::int64_t at = begin; at < end; ++at) ++ends[low_targets_[at] + std::size_t{2}];
   for (std::size_t i = 2; i < ends.size(); ++i) ends[i] += ends[i - 1];
-  for (std::size_t at = begin; at < end; ++at) {
+  for (std::int64_t at = begin; at < end; ++at) {
     const std::int64_t place = ends[low_targets_[at] + std::size_t{1}]++;
     indices[place] = sources_[at];
     if (edge_ids != nullptr) edge_ids[place] = positions_[at];

@@ -9,8 +9,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
+
+#include "buffer.h"
 
 namespace salient {
 
@@ -76,9 +77,9 @@ class CscConverter {
   std::int64_t num_passed_ = 0;  // edges of the list that came in this pass
   std::vector<std::int64_t> begins_, cursors_;
   std::vector<std::vector<std::int64_t>> places_;  // of each thread, in each bucket
-  std::unique_ptr<Index[]> sources_;
-  std::unique_ptr<std::uint16_t[]> low_targets_;
-  std::unique_ptr<std::int64_t[]> positions_;
+  Buffer<Index> sources_;
+  Buffer<std::uint16_t> low_targets_;
+  Buffer<std::int64_t> positions_;
 };
 
 // All of it for a list in memory. Fills indptr (num_nodes + 1), indices and, unless null, edge_ids
