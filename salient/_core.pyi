@@ -49,6 +49,9 @@ class PreparedBatch:
 
 class BatchPreparer:
     def __init__(self, sampler: Sampler, tables: Any, num_threads: int, prefetch: int) -> None: ...
+    def page_lock(self, use_device: int, lock: int, unlock: int, device: int) -> None: ...
+    @property
+    def page_lock_error(self) -> int: ...
 
 class Epoch:
     def __init__(

@@ -6,6 +6,7 @@ models, so that all of them train the same code. May import: torch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -128,21 +129,68 @@ class Batch(SampledBatch):
         Labels of the seeds.
     times : StageTimes
         What preparing this batch cost, wherever it was done.
+    slab : Tensor of uint8, optional
+        The one block of memory that the batch's tensors view; None if they lie apart.
     """
 
     x: Tensor = field(default_factory=lambda: torch.empty(0))
     y: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
     times: StageTimes = field(default_factory=StageTimes)
+    slab: Tensor | None = None
+
+    @property
+    def wire_tensors(self) -> list[Tensor]:
+        """What a copy to a device moves: the slab, and each tensor that lies elsewhere."""
+        tensors = [self.n_id, self.x, self.y]
+        for mfg in self.mfgs:
+            tensors += [mfg.indptr, mfg.indices]
+            tensors += [] if mfg.e_id is None else [mfg.e_id]
+        elsewhere = [tensor for tensor in tensors if not self._in_slab(tensor)]
+        return elsewhere if self.slab is None else [self.slab, *elsewhere]
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
-        """Return this batch with its tensors on ``device``."""
+        """Return this batch with its tensors on ``device``; a slab moves in one copy."""
+        return self._moved(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Batch:
+        """Return a copy of this batch in page-locked memory."""
+        return self._moved(lambda tensor: tensor.pin_memory())
+
+    def _in_slab(self, tensor: Tensor) -> bool:
+        # A tensor that the user has put in the place of another does not.
+        return (
+            self.slab is not None
+            and tensor.untyped_storage().data_ptr() == self.slab.untyped_storage().data_ptr()
+            and tensor.is_contiguous()
+        )
+
+    def _moved(self, move: Callable[[Tensor], Tensor]) -> Batch:
+        slab = None if self.slab is None else move(self.slab)
+
+        def moved(tensor: Tensor) -> Tensor:
+            if slab is None or not self._in_slab(tensor):
+                return move(tensor)
+            begin = tensor.storage_offset() * tensor.element_size()
+            part = slab[begin : begin + tensor.numel() * tensor.element_size()]
+            return part.view(tensor.dtype).view(tensor.shape)
+
         return Batch(
-            n_id=self.n_id.to(device, non_blocking=non_blocking),
-            mfgs=[mfg.to(device, non_blocking) for mfg in self.mfgs],
+            n_id=moved(self.n_id),
+            mfgs=[
+                MFG(
+                    moved(mfg.indptr),
+                    moved(mfg.indices),
+                    mfg.num_src,
+                    mfg.num_dst,
+                    None if mfg.e_id is None else moved(mfg.e_id),
+                )
+                for mfg in self.mfgs
+            ],
             batch_size=self.batch_size,
             num_sampled_nodes=self.num_sampled_nodes,
             num_sampled_edges=self.num_sampled_edges,
-            x=self.x.to(device, non_blocking=non_blocking),
-            y=self.y.to(device, non_blocking=non_blocking),
+            x=moved(self.x),
+            y=moved(self.y),
             times=self.times,
+            slab=slab,
         )

@@ -149,6 +149,13 @@ class NeighborLoader:
         )
         self._pid = os.getpid()
 
+    @property
+    def core(self) -> _core.BatchPreparer:
+        """The compiled batch preparation of this process, for :mod:`salient.transfer_cuda`."""
+        if self._pid != os.getpid():
+            self._start_core()
+        return self._preparer
+
     def __len__(self) -> int:
         """Return the number of batches of an epoch."""
         whole, rest = divmod(int(self.input_nodes.shape[0]), self.batch_size)
@@ -160,8 +167,7 @@ class NeighborLoader:
 
     def __iter__(self) -> _EpochIterator:
         """Start the threads of one epoch. Several epochs may run side by side."""
-        if self._pid != os.getpid():
-            self._start_core()
+        core = self.core
         epoch, self._epoch = self._epoch, self._epoch + 1
         count = self.input_nodes.shape[0]
         if self.shuffle:
@@ -172,9 +178,7 @@ class NeighborLoader:
             order = self.input_nodes
         # No batch is larger than all seeds, and the core multiplies by this.
         batch_size = min(self.batch_size, max(count, 1))
-        run = _core.Epoch(
-            self._preparer, order, batch_size, np.arange(len(self), dtype=np.int64), epoch
-        )
+        run = _core.Epoch(core, order, batch_size, np.arange(len(self), dtype=np.int64), epoch)
 
         def make_batch(prepared: _core.PreparedBatch) -> Any:
             start = prepared.batch * batch_size
@@ -241,6 +245,7 @@ class NeighborLoader:
             sample.num_sampled_nodes,
             sample.num_sampled_edges,
             times=times,
+            slab=torch.from_numpy(prepared.slab),
         )
         if x is not None:
             batch.x = x

@@ -260,6 +260,22 @@ class PyPreparer {
 
   std::shared_ptr<BatchPreparer> preparer() const { return preparer_; }
 
+  // Addresses of functions as salient::PageLocker has them.
+  void page_lock(std::uintptr_t use_device, std::uintptr_t lock, std::uintptr_t unlock,
+                 int device) {
+    if (use_device == 0 || lock == 0 || unlock == 0) {
+      throw py::value_error("page_lock: a function's address is 0");
+    }
+    PageLocker locker;
+    locker.use_device = reinterpret_cast<int (*)(int)>(use_device);
+    locker.lock = reinterpret_cast<int (*)(void*, std::size_t, unsigned int)>(lock);
+    locker.unlock = reinterpret_cast<int (*)(void*)>(unlock);
+    locker.device = device;
+    preparer_->slabs().use_locker(locker);
+  }
+
+  int page_lock_error() const { return preparer_->slabs().lock_error(); }
+
  private:
   std::shared_ptr<PySampler> sampler_;  // and with it the graph's arrays
   std::vector<Table> tables_;
@@ -405,7 +421,9 @@ PYBIND11_MODULE(_core, m) {
 
   py::class_<PyPreparer, std::shared_ptr<PyPreparer>>(m, "BatchPreparer")
       .def(py::init<const std::shared_ptr<PySampler>&, const py::sequence&, int, int>(),
-           "sampler"_a, "tables"_a, "num_threads"_a, "prefetch"_a);
+           "sampler"_a, "tables"_a, "num_threads"_a, "prefetch"_a)
+      .def("page_lock", &PyPreparer::page_lock, "use_device"_a, "lock"_a, "unlock"_a, "device"_a)
+      .def_property_readonly("page_lock_error", &PyPreparer::page_lock_error);
 
   py::class_<PyEpoch>(m, "Epoch")
       .def(py::init<std::shared_ptr<PyPreparer>, const py::object&, std::int64_t, const py::object&,

@@ -210,6 +210,7 @@ PreparedBatch EpochRun::prepare(std::size_t index, int thread, SampleScratch& sc
                               plan_.epoch, batch.batch, scratch, &stop_);
   batch.sampled_ns = now_ns();
   fill_batch(*preparer_->sampler_, scratch, preparer_->tables_, &stop_, batch);
+  preparer_->slabs_->lock(*batch.slab);
   batch.ended_ns = now_ns();
   return batch;
 }

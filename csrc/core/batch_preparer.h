@@ -89,6 +89,9 @@ class BatchPreparer : public std::enable_shared_from_this<BatchPreparer> {
 
   int window() const { return num_threads_ + prefetch_; }
 
+  // Where batches lie.
+  SlabPool& slabs() { return *slabs_; }
+
  private:
   friend class EpochRun;
 

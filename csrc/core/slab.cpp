@@ -15,6 +15,8 @@ constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 // Below this, growth is cheap enough not to ask the system first.
 constexpr std::int64_t kAskFirst = std::int64_t{64} << 20;
+// cudaHostRegisterPortable: locked for all devices of this process.
+constexpr unsigned int kPortable = 1;
 
 }  // namespace
 
@@ -23,6 +25,12 @@ Slab::~Slab() {
 }
 
 void Slab::release() {
+  // A forked child has a copy of the memory, but the device's library knows nothing of it.
+  if (locker_.unlock != nullptr && locked_by_ == getpid()) {
+    locker_.use_device(locker_.device);
+    locker_.unlock(data_);
+  }
+  locker_ = {};
   if (data_ != nullptr) munmap(data_, static_cast<std::size_t>(capacity_));
   data_ = nullptr;
   capacity_ = 0;
@@ -48,6 +56,16 @@ void Slab::reserve(std::int64_t bytes) {
 #endif
 }
 
+int Slab::lock(const PageLocker& locker) {
+  if (locker_.unlock != nullptr || data_ == nullptr) return 0;
+  int error = locker.use_device(locker.device);
+  if (error == 0) error = locker.lock(data_, static_cast<std::size_t>(capacity_), kPortable);
+  if (error != 0) return error;
+  locker_ = locker;
+  locked_by_ = getpid();
+  return 0;
+}
+
 SlabPool::SlabPool(int max_free)
     : max_free_(static_cast<std::size_t>(max_free)), owner_(getpid()) {}
 
@@ -70,6 +88,28 @@ void SlabPool::give_back(std::unique_ptr<Slab> slab) {
   if (getpid() != owner_) return;  // freed with the child's own copy
   const std::lock_guard lock(mutex_);
   if (free_.size() < max_free_) free_.push_back(std::move(slab));
+}
+
+void SlabPool::use_locker(const PageLocker& locker) {
+  const std::lock_guard lock(mutex_);
+  locker_ = locker;
+}
+
+void SlabPool::lock(Slab& slab) {
+  PageLocker locker;
+  {
+    const std::lock_guard lock(mutex_);
+    locker = locker_;
+  }
+  if (locker.lock == nullptr) return;
+  const int error = slab.lock(locker);
+  const std::lock_guard lock(mutex_);
+  if (lock_error_ == 0) lock_error_ = error;
+}
+
+int SlabPool::lock_error() const {
+  const std::lock_guard lock(mutex_);
+  return lock_error_;
 }
 
 std::int64_t SlabPool::free_bytes() const {

@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "expect.h"
@@ -41,6 +42,75 @@ void check_too_much() {
   EXPECT_THROWS(std::runtime_error, "are available", slab.reserve(std::int64_t{1} << 50));
   slab.reserve(100);
   slab.data()[99] = std::byte{1};
+}
+
+// What a device's library would be told: its calls, in order.
+std::vector<std::pair<char, void*>> g_calls;
+int g_lock_result = 0;
+
+PageLocker recording_locker() {
+  PageLocker locker;
+  locker.use_device = [](int device) {
+    EXPECT_EQ(device, 3);
+    return 0;
+  };
+  locker.lock = [](void* memory, std::size_t, unsigned int) {
+    g_calls.emplace_back('L', memory);
+    return g_lock_result;
+  };
+  locker.unlock = [](void* memory) {
+    g_calls.emplace_back('U', memory);
+    return 0;
+  };
+  locker.device = 3;
+  return locker;
+}
+
+// Locked once, and unlocked before the memory goes, be it for growth or at the end.
+void check_page_locking() {
+  g_calls.clear();
+  std::vector<std::pair<char, void*>> expected;
+  {
+    const auto pool = std::make_shared<SlabPool>(1);
+    auto slab = pool->acquire();
+    slab->reserve(5000);
+    pool->lock(*slab);  // no locker yet
+    EXPECT(g_calls.empty());
+    pool->use_locker(recording_locker());
+    pool->lock(*slab);
+    pool->lock(*slab);
+    slab->reserve(100);
+    expected.emplace_back('L', slab->data());
+    EXPECT(g_calls == expected);
+    expected.emplace_back('U', slab->data());
+    slab->reserve(1 << 20);
+    EXPECT(g_calls == expected);
+    pool->lock(*slab);
+    expected.emplace_back('L', slab->data());
+    expected.emplace_back('U', slab->data());
+    slab.reset();
+    EXPECT_EQ(g_calls.size(), std::size_t{3});  // in the pool it stays locked
+    EXPECT_EQ(pool->lock_error(), 0);
+  }
+  EXPECT(g_calls == expected);
+}
+
+// The slab serves on, is not unlocked, and is tried again.
+void check_page_locking_fails() {
+  g_calls.clear();
+  g_lock_result = 2;
+  {
+    const auto pool = std::make_shared<SlabPool>(1);
+    pool->use_locker(recording_locker());
+    const auto slab = pool->acquire();
+    slab->reserve(5000);
+    pool->lock(*slab);
+    pool->lock(*slab);
+    slab->data()[4999] = std::byte{1};
+    EXPECT_EQ(pool->lock_error(), 2);
+  }
+  g_lock_result = 0;
+  EXPECT_EQ(g_calls.size(), std::size_t{2});
 }
 
 void check_pool_reuses() {
@@ -112,6 +182,8 @@ void check_threads() {
 int main() {
   check_slab();
   check_too_much();
+  check_page_locking();
+  check_page_locking_fails();
   check_pool_reuses();
   check_pool_keeps_few();
   check_slab_outlives_pool();
