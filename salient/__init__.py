@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from salient.loader import NeighborLoader
     from salient.sampler import NeighborSampler
     from salient.tables import gather_rows
+    from salient.transfer import DevicePrefetcher
 
 __version__ = version("salient-bench")
 
@@ -26,6 +27,7 @@ __all__ = [
     "MFG",
     "Batch",
     "Dataset",
+    "DevicePrefetcher",
     "Graph",
     "NeighborLoader",
     "NeighborSampler",
@@ -45,6 +47,7 @@ _HOMES = {
     "NeighborLoader": "loader",
     "NeighborSampler": "sampler",
     "gather_rows": "tables",
+    "DevicePrefetcher": "transfer",
 }
 
 
