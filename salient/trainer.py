@@ -1,12 +1,11 @@
 """Training and sampled evaluation on one process, for batches of any system.
 
-May import: batch, config, datasets, models, timing, torch, tqdm.
+May import: batch, config, datasets, models, timing, transfer, torch, tqdm.
 """
 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from salient.config import TrainConfig
 from salient.datasets import Dataset
 from salient.models import MODELS
 from salient.timing import EpochTimes
+from salient.transfer import DevicePrefetcher
 
 
 class BatchSource(Protocol):
@@ -110,18 +110,6 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-def _synchronise(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def _batch_bytes(batch: Batch) -> int:
-    tensors = [batch.x, batch.y, batch.n_id]
-    for mfg in batch.mfgs:
-        tensors += [mfg.indptr, mfg.indices]
-    return sum(t.numel() * t.element_size() for t in tensors)
-
-
 def train_epoch(
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
@@ -131,55 +119,35 @@ def train_epoch(
     *,
     progress: bool = True,
 ) -> tuple[EpochTimes, float]:
-    """Train one epoch, stage after stage; return its times and the training accuracy.
+    """Train one epoch; return its times and the training accuracy.
 
-    The device is synchronised between stages, so that each second is booked on its own stage.
+    Transfers to a GPU run beside the steps, and the loop never waits for it: what an epoch adds up
+    stays on the device until its end.
     """
     model.train()
-    times = EpochTimes(epoch)
-    loss_sum, correct, seen = 0.0, 0, 0
+    loss_sum = torch.zeros((), dtype=torch.float64, device=device)
+    correct = torch.zeros((), dtype=torch.int64, device=device)
+    seen = 0
     total = len(batches) if isinstance(batches, Sized) else None
     bar = tqdm(total=total, desc=f"epoch {epoch}", leave=False, disable=None if progress else True)
-    began = time.perf_counter()
-    iterator = iter(batches)
-    while True:
-        asked = time.perf_counter()
-        batch = next(iterator, None)
-        if batch is None:
-            break
-        arrived = time.perf_counter()
-        on_device = batch if device.type == "cpu" else batch.to(device)
-        _synchronise(device)
-        transferred = time.perf_counter()
-
+    prefetcher = DevicePrefetcher(batches, device)
+    for batch in prefetcher:
         optimiser.zero_grad(set_to_none=True)
-        scores = model(on_device.x.float(), on_device.mfgs)
-        loss = functional.cross_entropy(scores, on_device.y)
+        scores = model(batch.x.float(), batch.mfgs)
+        loss = functional.cross_entropy(scores, batch.y)
         loss.backward()
         optimiser.step()
-        loss_sum += float(loss.detach()) * batch.batch_size
-        correct += int((scores.detach().argmax(1) == on_device.y).sum())
-        _synchronise(device)
-        trained = time.perf_counter()
-
+        loss_sum += loss.detach() * batch.batch_size
+        correct += (scores.detach().argmax(1) == batch.y).sum()
         seen += batch.batch_size
-        times.batch_preparation.work += batch.times.sample_seconds + batch.times.gather_seconds
-        times.batch_preparation.exposed += arrived - asked
-        times.transfer.work += transferred - arrived
-        times.transfer.exposed += transferred - arrived
-        times.training.work += trained - transferred
-        times.training.exposed += trained - transferred
-        times.batches += 1
-        times.nodes += batch.num_nodes
-        times.edges += batch.num_edges
-        times.num_bytes += _batch_bytes(batch)
         bar.update()
-    times.total_seconds = time.perf_counter() - began
     bar.close()
     if seen == 0:
         raise ValueError("there is nothing to train on: the loader gave no batch")
-    times.loss = loss_sum / seen
-    return times, correct / seen
+    times = prefetcher.times
+    times.epoch = epoch
+    times.loss = float(loss_sum) / seen
+    return times, int(correct) / seen
 
 
 @torch.no_grad()
@@ -192,15 +160,14 @@ def evaluate(model: nn.Module, batches: Iterable[Batch], device: torch.device) -
         No batch, so there is no accuracy.
     """
     model.eval()
-    correct = seen = 0
-    for batch in batches:
-        on_device = batch if device.type == "cpu" else batch.to(device)
-        scores = model(on_device.x.float(), on_device.mfgs)
-        correct += int((scores.argmax(1) == on_device.y).sum())
+    correct, seen = torch.zeros((), dtype=torch.int64, device=device), 0
+    for batch in DevicePrefetcher(batches, device):
+        scores = model(batch.x.float(), batch.mfgs)
+        correct += (scores.argmax(1) == batch.y).sum()
         seen += batch.batch_size
     if seen == 0:
         raise ValueError("there is nothing to evaluate: the loader gave no batch")
-    return correct / seen
+    return int(correct) / seen
 
 
 def fit(
