@@ -6,7 +6,7 @@ May import: torch_geometric, torch_sparse, torch, ``salient.batch``.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class _TimedSampler(NeighborSampler):  # type: ignore[misc]  # untyped library
     """The stock class; each item carries the seconds its sampling took in the worker."""
 
-    def sample(self, batch: list[int]) -> tuple[Any, float]:
+    def sample(self, batch: Any) -> tuple[Any, float]:
         start = time.perf_counter()
         sampled = super().sample(batch)
         return sampled, time.perf_counter() - start
@@ -106,25 +106,33 @@ class PygClassic(System):
             generator=torch.Generator().manual_seed(seed),
         )
 
-        def to_batch(item: tuple[Any, float]) -> Batch:
-            (num_seeds, n_id, layers), sample_seconds = item
-            mfgs = [_to_mfg(layer) for layer in _as_list(layers)]
-            start = time.perf_counter()
-            x = dataset.x[n_id]
-            y = dataset.y[n_id[:num_seeds]]
-            gather_seconds = time.perf_counter() - start
-            return Batch(
-                n_id=n_id,
-                mfgs=mfgs,
-                batch_size=num_seeds,
-                num_sampled_nodes=[num_seeds, *(g.num_src - g.num_dst for g in reversed(mfgs))],
-                num_sampled_edges=[g.num_edges for g in reversed(mfgs)],
-                x=x,
-                y=y,
-                times=StageTimes(sample_seconds, gather_seconds),
-            )
+        return EpochLoader(stock, lambda item: _to_batch(dataset, item))
 
-        return EpochLoader(stock, to_batch)
+    def preparation(self, dataset: Dataset, fanouts: Sequence[int]) -> Callable[[Tensor], Batch]:
+        """Return a function that prepares the batch of some seeds; threads may share it."""
+        stock = _TimedSampler(
+            self._converted(dataset.graph), sizes=list(fanouts), return_e_id=False
+        )
+        return lambda seeds: _to_batch(dataset, stock.sample(seeds))
+
+
+def _to_batch(dataset: Dataset, item: tuple[Any, float]) -> Batch:
+    (num_seeds, n_id, layers), sample_seconds = item
+    mfgs = [_to_mfg(layer) for layer in _as_list(layers)]
+    start = time.perf_counter()
+    x = dataset.x[n_id]
+    y = dataset.y[n_id[:num_seeds]]
+    gather_seconds = time.perf_counter() - start
+    return Batch(
+        n_id=n_id,
+        mfgs=mfgs,
+        batch_size=num_seeds,
+        num_sampled_nodes=[num_seeds, *(g.num_src - g.num_dst for g in reversed(mfgs))],
+        num_sampled_edges=[g.num_edges for g in reversed(mfgs)],
+        x=x,
+        y=y,
+        times=StageTimes(sample_seconds, gather_seconds),
+    )
 
 
 def _to_sparse_tensor(graph: Graph) -> Any:

@@ -87,8 +87,8 @@ def training_record(
         seed=config.seed,
         repeat=0,
         device=records.Device(requested=device, actual=device if result else ""),
-        work=None if result is None else _work(result.epochs),
-        stages=[] if result is None else [_stages(times) for times in result.epochs],
+        work=None if result is None else mean_work(result.epochs),
+        stages=[] if result is None else [epoch_stages(times) for times in result.epochs],
         samples=[
             records.Sample(name=name, unit="s", values=[value])
             for name, value in (samples or {}).items()
@@ -109,7 +109,8 @@ def training_record(
     )
 
 
-def _work(epochs: list[EpochTimes]) -> records.Work:
+def mean_work(epochs: list[EpochTimes]) -> records.Work:
+    """Return the batches of an epoch and their mean size, over all epochs."""
     batches = sum(times.batches for times in epochs)
     return records.Work(
         batches=round(statistics.mean(times.batches for times in epochs)),
@@ -119,7 +120,8 @@ def _work(epochs: list[EpochTimes]) -> records.Work:
     )
 
 
-def _stages(times: EpochTimes) -> records.EpochStages:
+def epoch_stages(times: EpochTimes) -> records.EpochStages:
+    """Return one epoch's times; the first epochs of a run are warm-up."""
     return records.EpochStages(
         epoch=times.epoch,
         warm_up=times.epoch < WARM_UP_EPOCHS,
