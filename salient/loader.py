@@ -1,6 +1,6 @@
 """Batch preparation as an iterable: sample and slice mini-batches in threads.
 
-May import: graph, sampler, tables, batch, labels, numpy, torch, the core.
+May import: graph, sampler, tables, batch, labels, seed_plan, numpy, torch, the core.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from salient.sampler import (
     require_int,
     view_sample,
 )
+from salient.seed_plan import SeedPlan
 from salient.tables import NodeTable
 
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -79,6 +80,9 @@ class NeighborLoader:
         Leave out a last batch of fewer than ``batch_size`` seeds.
     edge_ids : bool
         Report which edges were drawn, as positions in the user's edge list.
+    rank, world_size : int
+        Yield this rank's share of the batches; all ranks get equally many, of which the last may
+        have no seeds, see :mod:`salient.seed_plan`.
 
     Raises
     ------
@@ -102,6 +106,8 @@ class NeighborLoader:
         replace: bool = False,
         drop_last: bool = False,
         edge_ids: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
     ) -> None:
         graph, x, y = _unpack(data)
         self.sampler = NeighborSampler(
@@ -113,9 +119,7 @@ class NeighborLoader:
             edge_ids=edge_ids,
         )
         self.graph = graph
-        self.batch_size = require_int(batch_size, "batch_size", 1, 2**63 - 1)
         self.shuffle = require_bool(shuffle, "shuffle")
-        self.drop_last = require_bool(drop_last, "drop_last")
         self.num_threads = (
             len(os.sched_getaffinity(0))
             if num_threads is None
@@ -127,6 +131,8 @@ class NeighborLoader:
             if input_nodes is None
             else require_node_ids(input_nodes, graph.num_nodes, "input_nodes")
         )
+        self.plan = SeedPlan(self.input_nodes.shape[0], batch_size, rank, world_size, drop_last)
+        self.batch_size = self.plan.batch_size
         self._x = None if x is None else NodeTable.of(x, "x", graph.num_nodes)
         self._y = None if y is None else _label_table(y, graph.num_nodes, self.input_nodes)
         if self._y is not None and form == "subgraph":
@@ -157,9 +163,8 @@ class NeighborLoader:
         return self._preparer
 
     def __len__(self) -> int:
-        """Return the number of batches of an epoch."""
-        whole, rest = divmod(int(self.input_nodes.shape[0]), self.batch_size)
-        return whole + (1 if rest and not self.drop_last else 0)
+        """Return the number of batches of an epoch, the same on each rank."""
+        return self.plan.num_steps
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch that the next iteration yields; without this, epochs count up."""
@@ -178,7 +183,8 @@ class NeighborLoader:
             order = self.input_nodes
         # No batch is larger than all seeds, and the core multiplies by this.
         batch_size = min(self.batch_size, max(count, 1))
-        run = _core.Epoch(core, order, batch_size, np.arange(len(self), dtype=np.int64), epoch)
+        order = order[: self.plan.seeds_used]
+        run = _core.Epoch(core, order, batch_size, self.plan.batch_numbers(), epoch)
 
         def make_batch(prepared: _core.PreparedBatch) -> Any:
             start = prepared.batch * batch_size

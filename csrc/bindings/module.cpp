@@ -299,8 +299,7 @@ class PyEpoch {
     const auto order_span = as_span<std::int64_t>(order_array);
     plan.order.assign(order_span.begin(), order_span.end());
     for (const std::int64_t batch : as_span<std::int64_t>(batch_array)) {
-      if (batch < 0 || order_array.size() == 0 || batch > (order_array.size() - 1) / batch_size ||
-          batch > static_cast<std::int64_t>(kMaxBatch)) {
+      if (batch < 0 || batch > static_cast<std::int64_t>(kMaxBatch)) {
         throw py::value_error("batches: there is no batch " + std::to_string(batch));
       }
       plan.batches.push_back(static_cast<std::uint64_t>(batch));

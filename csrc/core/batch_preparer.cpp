@@ -202,7 +202,8 @@ PreparedBatch EpochRun::prepare(std::size_t index, int thread, SampleScratch& sc
   batch.batch = plan_.batches[index];
   batch.thread = thread;
   const auto total = static_cast<std::int64_t>(plan_.order.size());
-  const std::int64_t begin = static_cast<std::int64_t>(batch.batch) * plan_.batch_size;
+  const auto number = static_cast<std::int64_t>(batch.batch);
+  const std::int64_t begin = number <= total / plan_.batch_size ? number * plan_.batch_size : total;
   const std::int64_t count = std::min(plan_.batch_size, total - begin);
   batch.slab = preparer_->slabs_->acquire();
   batch.began_ns = now_ns();

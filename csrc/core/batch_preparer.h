@@ -63,9 +63,11 @@ void fill_batch(const Sampler& sampler, const SampleScratch& sample,
 
 // The batches of one epoch that this process prepares.
 struct EpochPlan {
-  std::vector<std::int64_t> order;     // seed nodes of the epoch, in order
-  std::int64_t batch_size = 1;         // batch b has seeds order[b * batch_size ...]
-  std::vector<std::uint64_t> batches;  // global batch numbers, in the order of delivery
+  std::vector<std::int64_t> order;  // seed nodes of the epoch, in order
+  std::int64_t batch_size = 1;      // batch b has seeds order[b * batch_size ...]
+  // Global batch numbers, in the order of delivery. One past the last seed gives an empty batch:
+  // a rank has it in the last step if there are fewer batches left than ranks.
+  std::vector<std::uint64_t> batches;
   std::uint64_t epoch = 0;
 };
 

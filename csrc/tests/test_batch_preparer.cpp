@@ -12,6 +12,7 @@
 
 #include "expect.h"
 #include "graphs.h"
+#include "philox.h"
 
 namespace {
 
@@ -136,6 +137,24 @@ void check_partial_plans() {
   }
   EXPECT_EQ(run->next(10s, batch), Status::kFinished);
   EXPECT_EQ(setup.preparer->start(plan_of(0, 40))->next(10s, batch), Status::kFinished);
+}
+
+// A batch past the last seed is empty, whatever its number.
+void check_empty_batches() {
+  const Setup setup(2, 1);
+  for (const std::int64_t num_seeds : {0, 40, 41}) {
+    EpochPlan plan = plan_of(num_seeds, 40);
+    plan.batches = {2, kMaxBatch};
+    const auto run = setup.preparer->start(std::move(plan));
+    PreparedBatch batch;
+    for (const std::uint64_t expected : {std::uint64_t{2}, std::uint64_t{kMaxBatch}}) {
+      EXPECT_EQ(run->next(10s, batch), Status::kReady);
+      EXPECT_EQ(batch.batch, expected);
+      EXPECT_EQ(batch.nodes_after_hop[0], 0);
+      EXPECT_EQ(batch.node_ids.bytes, 0);
+    }
+    EXPECT_EQ(run->next(10s, batch), Status::kFinished);
+  }
 }
 
 void check_short_epochs() {
@@ -278,6 +297,7 @@ int main() {
     check_order(4, 3, form);
   }
   check_partial_plans();
+  check_empty_batches();
   check_short_epochs();
   check_side_by_side();
   check_error_at_its_turn();
