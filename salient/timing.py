@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -47,3 +48,22 @@ class EpochTimes:
     edges: int = 0
     num_bytes: int = 0
     loss: float = 0.0
+
+
+def combine_ranks(times: Sequence[EpochTimes]) -> EpochTimes:
+    """Return the times of an epoch that several ranks trained together, from those of each.
+
+    Work, batches, nodes, edges and bytes are sums over the ranks, and exposed waits are means, so
+    that they add up to an epoch; ``total_seconds`` is that of the slowest rank, and the loss is to
+    be the same everywhere.
+    """
+    combined = EpochTimes(times[0].epoch, max(of_rank.total_seconds for of_rank in times))
+    for name in ("batch_preparation", "transfer", "training"):
+        parts: list[StageSeconds] = [getattr(of_rank, name) for of_rank in times]
+        work = sum(part.work for part in parts)
+        exposed = sum(part.exposed for part in parts) / len(parts)
+        setattr(combined, name, StageSeconds(work, exposed))
+    for name in ("batches", "nodes", "edges", "num_bytes"):
+        setattr(combined, name, sum(getattr(of_rank, name) for of_rank in times))
+    combined.loss = times[0].loss
+    return combined

@@ -155,7 +155,7 @@ def test_the_checkpoint_holds_the_weights_of_the_best_epoch(tmp_path: Path) -> N
     )
     test.set_epoch(0)
     assert evaluate(model, test, torch.device("cpu")) == result.test_accuracy
-    assert [entry.name for entry in path.parent.iterdir()] == ["best.pt"]
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["best.pt", "last.pt"]
 
 
 @pytest.mark.parametrize(
