@@ -80,6 +80,27 @@ class CscConverter:
     @property
     def self_loops(self) -> int: ...
 
+class TwinGraph:
+    def __init__(
+        self,
+        seed: int,
+        class_starts: Any,
+        community_size: int,
+        min_degree: int,
+        degree_steps: Any,
+        community_share: int,
+        class_share: int,
+        num_stubs: int,
+        num_threads: int,
+    ) -> None: ...
+    @property
+    def raw_edges(self) -> int: ...
+    @property
+    def num_communities(self) -> int: ...
+    def write_edges(self, num_pairs: int, indptr: Any, indices: Any) -> int: ...
+    def write_labels(self, part_starts: Any, labels: Any, parts: Any) -> None: ...
+    def write_features(self, first: int, num_features: int, signal: float, out: Any) -> None: ...
+
 def coo_to_csc(
     source: Any, target: Any, num_nodes: int, edge_ids: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[np.int64] | None]: ...

@@ -1,15 +1,12 @@
-"""Data sets: labels, made graphs, names, and the class itself."""
+"""Data sets: labels, names, and the class itself."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 
-from graphs import G1_NUM_NODES, make_g1, pairs_of
+from graphs import G1_NUM_NODES, make_g1
 from salient.datasets import Dataset, load_dataset
 from salient.datasets.dataset import checksum
 from salient.datasets.labels import as_class_labels
@@ -48,63 +45,6 @@ def test_wrong_form_of_labels_is_refused() -> None:
         as_class_labels(np.zeros((2, 2)))
     with pytest.raises(TypeError, match="bool"):
         as_class_labels(np.array([True]))
-
-
-# -- made graphs
-
-
-def test_made_graph_is_the_same_in_a_fresh_process() -> None:
-    code = (
-        "from salient.datasets import load_dataset;"
-        "print(load_dataset('synthetic:tiny', seed=3).description['sha256'])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
-    here = load_dataset("synthetic:tiny", seed=3)
-    assert done.stdout.strip() == here.description["sha256"]
-    other = load_dataset("synthetic:tiny", seed=4)
-    assert not torch.equal(other.x, here.x)
-    assert pairs_of(other.graph) != pairs_of(here.graph)
-
-
-def test_small_graph_has_the_stated_shape() -> None:
-    dataset = load_dataset("synthetic:small")
-    assert (dataset.num_nodes, dataset.num_features, dataset.num_classes) == (20_000, 64, 16)
-    assert dataset.graph.num_edges == 400_000
-    assert [len(ids) for ids in dataset.split_idx.values()] == [12_000, 4_000, 4_000]
-    pairs = set(pairs_of(dataset.graph))
-    assert len(pairs) == 400_000
-    assert all((target, source) in pairs and source != target for source, target in pairs)
-    degree = np.diff(dataset.graph.indptr)
-    # A heavy tail: one node in a thousand has over twenty times the median.
-    assert np.quantile(degree, 0.999) > 20 * np.median(degree)
-    assert set(dataset.y.tolist()) == set(range(16))
-
-
-def fit_accuracy(x: torch.Tensor, dataset: Dataset) -> float:
-    """Test accuracy of logistic regression."""
-    train, test = dataset.split_idx["train"], dataset.split_idx["test"]
-    x = (x - x[train].mean(0)) / x[train].std(0)
-    model = torch.nn.Linear(x.shape[1], dataset.num_classes)
-    torch.nn.init.zeros_(model.weight)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
-    for _ in range(80):
-        optimiser.zero_grad()
-        torch.nn.functional.cross_entropy(model(x[train]), dataset.y[train]).backward()
-        optimiser.step()
-    return float((model(x[test]).argmax(1) == dataset.y[test]).float().mean())
-
-
-def test_neighbours_tell_more_than_own_features() -> None:
-    dataset = load_dataset("synthetic:small")
-    own = dataset.x.float()
-    degree = torch.from_numpy(np.diff(dataset.graph.indptr))
-    target = torch.repeat_interleave(degree)
-    source = torch.from_numpy(dataset.graph.indices.astype(np.int64))
-    mean = torch.zeros_like(own).index_add_(0, target, own[source]) / degree.clamp(min=1)[:, None]
-    assert 0.45 < fit_accuracy(own, dataset) < 0.6
-    assert fit_accuracy(torch.cat([own, mean], 1), dataset) > 0.8
 
 
 # -- names and the class itself

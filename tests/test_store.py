@@ -19,6 +19,7 @@ import torch
 
 from salient.datasets import Dataset, load_dataset
 from salient.datasets.store import StoreWriter, open_store, prepare, save_store, verify_store
+from salient.datasets.store_files import create_npy, map_private, release_pages
 from salient.datasets.store_manifest import StoredArray, read_manifest, write_manifest
 
 # What a process runs that prepares a data set slowly, and counts how often it does.
@@ -311,3 +312,18 @@ def test_opening_reads_no_data(tmp_path: Path, tiny: Dataset) -> None:
     assert tuple(opened.x.shape) == shape
     assert opened.x[999, -1] == 0
     opened.x[999, -1] = 1
+
+
+def test_released_pages_keep_what_was_written(tmp_path: Path) -> None:
+    array = create_npy(tmp_path / "a.npy", (1000, 1000), np.int64)
+    array[...] = 7
+    release_pages(array)
+    assert (array == 7).all()
+    array[3, 4] = 8
+    release_pages(array)
+    assert np.load(tmp_path / "a.npy")[3, 4] == 8
+    # Of a private map, what was written would be lost.
+    with pytest.raises(TypeError, match="mapped for writing"):
+        release_pages(map_private(tmp_path / "a.npy"))
+    with pytest.raises(TypeError, match="mapped for writing"):
+        release_pages(array[1:])

@@ -50,6 +50,18 @@ std::span<const T> as_span(const py::array& array) {
   return {static_cast<const T*>(array.data()), static_cast<std::size_t>(array.size())};
 }
 
+// A writable array as require_vector takes it, of at least so many entries.
+template <class T>
+T* require_output(const py::object& object, const char* name, std::int64_t at_least) {
+  py::array array = require_vector<T>(object, name);
+  if (!array.writeable()) throw py::value_error(std::string(name) + ": is read-only");
+  if (array.size() < at_least) {
+    throw py::value_error(std::string(name) + ": has " + std::to_string(array.size()) +
+                          " entries, needs " + std::to_string(at_least));
+  }
+  return static_cast<T*>(array.mutable_data());
+}
+
 inline std::uint64_t require_in_range(std::uint64_t value, std::uint64_t largest,
                                       const char* name) {
   if (value > largest) {

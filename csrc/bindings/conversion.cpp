@@ -55,17 +55,6 @@ void visit_edges(const EdgeArrays& edges, const Work& work) {
   }
 }
 
-template <class T>
-T* require_output(const py::object& object, const char* name, std::int64_t at_least) {
-  py::array array = require_vector<T>(object, name);
-  if (!array.writeable()) throw py::value_error(std::string(name) + ": is read-only");
-  if (array.size() < at_least) {
-    throw py::value_error(std::string(name) + ": has " + std::to_string(array.size()) +
-                          " entries, needs " + std::to_string(at_least));
-  }
-  return static_cast<T*>(array.mutable_data());
-}
-
 template <class Index>
 py::tuple convert(const EdgeArrays& edges, std::int64_t num_nodes, bool edge_ids) {
   py::array_t<std::int64_t> indptr(num_nodes + 1);

@@ -432,6 +432,7 @@ PYBIND11_MODULE(_core, m) {
       .def("close", &PyEpoch::close);
 
   register_conversion(m);
+  register_twins(m);
   m.def("gather", &gather_into, "table"_a, "ids"_a, "out"_a);
   m.def("build_info", &build_info);
 }

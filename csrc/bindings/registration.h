@@ -6,5 +6,6 @@
 namespace salient {
 
 void register_conversion(pybind11::module_& m);
+void register_twins(pybind11::module_& m);
 
 }  // namespace salient

@@ -39,7 +39,7 @@ for kind in ${@:-address thread}; do
       ;;
     thread)
       configure thread thread
-      run_tests thread -R 'sampler|gather|slab|batch_preparer' # the others have one thread
+      run_tests thread -R 'sampler|gather|slab|batch_preparer|twins' # the others have one thread
       ;;
     fuzz)
       configure fuzz address,undefined,fuzzer-no-link -DCMAKE_CXX_COMPILER="${CXX:-clang++}"

@@ -1,4 +1,4 @@
-"""What is known of the data sets with a name. May import: ogb_files, store_manifest.
+"""What is known of the data sets with a name. May import: other modules of datasets.
 
 Sizes of the OGB sets are those that OGB publishes (https://ogb.stanford.edu/docs/nodeprop/), with
 edges as listed in its files, before reversed ones are added.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from salient.datasets.ogb_files import OGB_SETS
 from salient.datasets.store_manifest import MANIFEST
+from salient.datasets.twin_presets import PRESETS
 
 _PLANETOID = "Yang et al., ICML 2016, arXiv 1603.08861"
 _OGB = "Hu et al., NeurIPS 2020, arXiv 2005.00687"
@@ -61,8 +62,19 @@ CATALOGUE = (
     CatalogueEntry(
         "cora", 2_708, 10_556, 1_433, 7, "14 MB", "MIT", _PLANETOID, "planetoid/raw/cora"
     ),
-    CatalogueEntry("synthetic:tiny", 1_000, 16_000, 32, 8, "none", "none needed", _MADE),
-    CatalogueEntry("synthetic:small", 20_000, 400_000, 64, 16, "none", "none needed", _MADE),
+    *(
+        CatalogueEntry(
+            f"synthetic:{preset}",
+            shape.num_nodes,
+            2 * shape.num_pairs,
+            shape.num_features,
+            shape.num_classes,
+            "none",
+            "none needed",
+            _MADE,
+        )
+        for preset, shape in PRESETS.items()
+    ),
     *(
         CatalogueEntry(
             name,

@@ -17,10 +17,10 @@ from salient.datasets.ogb_files import OGB_SETS
 from salient.datasets.planetoid import PLANETOID_NAMES, load_planetoid
 from salient.datasets.store import StoreWriter, open_store, prepare, write_dataset
 from salient.datasets.store_manifest import MANIFEST
-from salient.datasets.synthetic import PRESETS, make_synthetic
+from salient.datasets.twin_presets import PRESETS
+from salient.datasets.twins import TWIN_PREFIX, make_twin, twin_builder
 
 _NPZ_SUFFIX = ".npz"
-_SYNTHETIC_PREFIX = "synthetic:"
 
 
 def load_dataset(
@@ -36,7 +36,8 @@ def load_dataset(
         - ``ogbn-arxiv``, ``ogbn-products`` or ``ogbn-papers100M``, fetched and prepared once in a
           folder of this name below ``root``: options as in
           :func:`salient.datasets.ogb.ogb_builder`;
-        - ``synthetic:<preset>``, made on the spot: no options;
+        - ``synthetic:<preset>`` or ``synthetic:<preset>@<fraction>``, made on the spot, see
+          :mod:`salient.datasets.twins`: no options;
         - a path ending in ``.npz``: options as in :func:`salient.datasets.npz.load_npz`;
         - the path of a prepared folder, see :mod:`salient.datasets.store`: no options.
     root : path, optional
@@ -80,10 +81,9 @@ def load_dataset(
         if options:
             raise TypeError(f"{folder}: a prepared data set takes no options, got {[*options]}")
         return open_store(folder)
-    preset = name.removeprefix(_SYNTHETIC_PREFIX)
-    if name.startswith(_SYNTHETIC_PREFIX) and preset in PRESETS:
-        return make_synthetic(preset, seed=seed, **options)
-    known = [*PLANETOID_NAMES, *OGB_SETS, *(_SYNTHETIC_PREFIX + preset for preset in PRESETS)]
+    if name.startswith(TWIN_PREFIX):
+        return make_twin(name, seed=seed, **options)
+    known = [*PLANETOID_NAMES, *OGB_SETS, *(TWIN_PREFIX + preset for preset in PRESETS)]
     close = difflib.get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise ValueError(
@@ -101,10 +101,12 @@ def store_builder(
 ) -> Callable[[StoreWriter], None]:
     """Return what fills a store with the data set of a name; see :func:`load_dataset`.
 
-    The OGB sets are written file by file and never held in memory as a whole.
+    The OGB sets and synthetic ones are written piece by piece and never held in memory as a whole.
     """
     if name in OGB_SETS:
         return ogb_builder(name, data_root(root), allow_large=allow_large)
+    if name.startswith(TWIN_PREFIX):
+        return twin_builder(name, seed=seed)
     return lambda writer: write_dataset(writer, load_dataset(name, root, seed=seed))
 
 

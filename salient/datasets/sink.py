@@ -28,6 +28,13 @@ class ArraySink(Protocol):
         """
         ...
 
+    def release(self, name: str) -> None:
+        """Let what was written to an array leave this process's memory, if it has a file.
+
+        The array stays as it is and usable; pages that are touched again come back.
+        """
+        ...
+
 
 class MemorySink:
     """An :class:`ArraySink` in this process's memory.
@@ -52,3 +59,6 @@ class MemorySink:
         """Keep the first rows only; see :class:`ArraySink`."""
         self.arrays[name] = self.arrays[name][:length]
         return self.arrays[name]
+
+    def release(self, name: str) -> None:
+        """Do nothing: there is no file; see :class:`ArraySink`."""

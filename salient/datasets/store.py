@@ -26,6 +26,7 @@ from salient.datasets.store_files import (
     hash_npy,
     map_private,
     read_npy_header,
+    release_pages,
     shorten_npy,
     sync,
 )
@@ -92,6 +93,10 @@ class StoreWriter:
         del self._maps[name]
         self._maps[name] = shorten_npy(_file_of(self._folder, name), length)
         return self._maps[name]
+
+    def release(self, name: str) -> None:
+        """Take an array's pages out of memory; see :class:`salient.datasets.sink.ArraySink`."""
+        release_pages(self._maps[name])
 
     def finish(self, name: str, num_classes: int, description: dict[str, Any]) -> None:
         """Check and hash the arrays, and write the manifest.

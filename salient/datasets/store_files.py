@@ -67,6 +67,24 @@ def shorten_npy(path: Path, length: int) -> npt.NDArray[Any]:
     return _map_shared(path)
 
 
+def release_pages(array: npt.NDArray[Any]) -> None:
+    """Take the pages of an array of this module out of this process's memory.
+
+    What was written stays in the file's cache, from where the system writes it to the disk. Does
+    nothing where the system has no such call.
+
+    Raises
+    ------
+    TypeError
+        The array is not the whole of a map of :func:`create_npy` or :func:`shorten_npy`: of a
+        private map, this would undo what was written.
+    """
+    if not (isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap)):
+        raise TypeError(f"expected an array mapped for writing, got a {type(array).__name__}")
+    if hasattr(mmap, "MADV_DONTNEED"):
+        array.base.madvise(mmap.MADV_DONTNEED)
+
+
 def read_npy_header(path: Path) -> NpyHeader:
     """Return the header of a file in C order.
 
